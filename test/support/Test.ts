@@ -53,5 +53,23 @@ export const layer =
   (name: string, suite: (it: It<R>) => void) =>
     Vitest.layer(shared, options)(name, (it) => suite(withGenerators(it)))
 
+/** Testers that give each test a layer of its own. */
+export const fresh = <R, E>(own: Layer.Layer<R, E>) => {
+  const testerOfOwn = (
+    tester: Tester<Scope.Scope>
+  ): Pick<Tester<R | Scope.Scope>, "each"> & ((name: string, body: Body<[Vitest.TestContext], R | Scope.Scope>) => void) =>
+    Object.assign(
+      (name: string, body: Body<[Vitest.TestContext], R | Scope.Scope>) =>
+        tester(name, (context) => Effect.provide(Effect.scoped(run(body)(context)), own, { local: true })),
+      {
+        each:
+          <T>(cases: ReadonlyArray<T>) =>
+          (name: string, body: Body<[T], R | Scope.Scope>) =>
+            tester.each(cases)(name, (one) => Effect.provide(Effect.scoped(run(body)(one)), own, { local: true }))
+      }
+    )
+  return { effect: testerOfOwn(it.effect), live: testerOfOwn(it.live) }
+}
+
 export const assert: typeof Vitest.assert = Vitest.assert
 export const describe: typeof Vitest.describe = Vitest.describe

@@ -13,6 +13,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { fresh } from "#test/support/Test.ts"
 
 const signer = signerOf("vatproof.example/log/0")
 const log = { origin: signer.name, verifiers: [signer] }
@@ -83,124 +84,106 @@ const cutToFive = tamper(
 const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
 
+const own = fresh(testLayer)
+
 describe("Notary", () => {
-  it.live("signs the log, continues after a restart, and continues on another replica", () =>
-    Effect.gen(function* () {
-      yield* appendMany(300)
-      const first = yield* Scope.make()
-      yield* startNotary().pipe(Effect.provideService(Scope.Scope, first))
-      const one = yield* untilSigned(300)
-      assert.deepStrictEqual(one.root, yield* rootOfEvents(300))
+  own.live("signs the log, continues after a restart, and continues on another replica", function* () {
+    yield* appendMany(300)
+    const first = yield* Scope.make()
+    yield* startNotary().pipe(Effect.provideService(Scope.Scope, first))
+    const one = yield* untilSigned(300)
+    assert.deepStrictEqual(one.root, yield* rootOfEvents(300))
 
-      const lastSeen = yield* startNotary()
-      yield* appendMany(700)
-      yield* untilSigned(1000)
-      yield* Scope.close(first, Exit.void)
-      yield* appendMany(1)
-      const two = yield* untilSigned(1001)
-      assert.deepStrictEqual(two.root, yield* rootOfEvents(1001))
-      const note = Option.getOrThrow(yield* Ref.get(lastSeen))
-      assert.strictEqual(Result.getOrThrow(Checkpoint.open(pureCrypto, note, log)).size, 1001)
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
+    const lastSeen = yield* startNotary()
+    yield* appendMany(700)
+    yield* untilSigned(1000)
+    yield* Scope.close(first, Exit.void)
+    yield* appendMany(1)
+    const two = yield* untilSigned(1001)
+    assert.deepStrictEqual(two.root, yield* rootOfEvents(1001))
+    const note = Option.getOrThrow(yield* Ref.get(lastSeen))
+    assert.strictEqual(Result.getOrThrow(Checkpoint.open(pureCrypto, note, log)).size, 1001)
+  })
 
-  it.live("takes over from a replica that was killed", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute(
-        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '2 seconds'"
-      )
-      yield* appendMany(3)
-      yield* startNotary()
-      assert.strictEqual((yield* untilSigned(3)).size, 3)
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
+  own.live("takes over from a replica that was killed", function* () {
+    yield* MigratedDatabase.execute(
+      "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '2 seconds'"
+    )
+    yield* appendMany(3)
+    yield* startNotary()
+    assert.strictEqual((yield* untilSigned(3)).size, 3)
+  })
 
-  it.live("takes over from a replica that was killed before the clock was set back", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute(
-        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 day'"
-      )
-      yield* appendMany(3)
-      yield* startNotary()
-      assert.strictEqual((yield* untilSigned(3)).size, 3)
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
+  own.live("takes over from a replica that was killed before the clock was set back", function* () {
+    yield* MigratedDatabase.execute(
+      "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 day'"
+    )
+    yield* appendMany(3)
+    yield* startNotary()
+    assert.strictEqual((yield* untilSigned(3)).size, 3)
+  })
 
-  it.live("catches up with a long log in bounded steps", () =>
-    Effect.gen(function* () {
-      yield* MigratedDatabase.execute(
-        "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
-      )
-      yield* Effect.repeat(appendMany(1000), { times: 17 })
-      yield* MigratedDatabase.execute("UPDATE vatproof.notaries SET holder = NULL, held_until = '-infinity'")
-      yield* startNotary()
-      const { root } = yield* untilSigned(18_000)
-      assert.deepStrictEqual(root, yield* rootOfEvents(18_000))
-      const sizes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ size }) => size)
-      assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
+  own.live("catches up with a long log in bounded steps", function* () {
+    yield* MigratedDatabase.execute(
+      "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
+    )
+    yield* Effect.repeat(appendMany(1000), { times: 17 })
+    yield* MigratedDatabase.execute("UPDATE vatproof.notaries SET holder = NULL, held_until = '-infinity'")
+    yield* startNotary()
+    const { root } = yield* untilSigned(18_000)
+    assert.deepStrictEqual(root, yield* rootOfEvents(18_000))
+    const sizes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ size }) => size)
+    assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
+  })
 
-  it.live("spreads the events of a busy second over most of the next one", () =>
-    Effect.gen(function* () {
-      yield* appendMany(1100)
-      const clock = SkippingClock.make()
-      yield* clock.on(startNotary())
-      const { root } = yield* untilSigned(1100)
-      assert.deepStrictEqual(root, yield* rootOfEvents(1100))
-      // The notary then waits for the rest of the second.
-      const [second = 0, third = 0] = clock.waits()
-      assert.closeTo(second, (800 * 512) / 1100, 0.001)
-      assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
+  own.live("spreads the events of a busy second over most of the next one", function* () {
+    yield* appendMany(1100)
+    const clock = SkippingClock.make()
+    yield* clock.on(startNotary())
+    const { root } = yield* untilSigned(1100)
+    assert.deepStrictEqual(root, yield* rootOfEvents(1100))
+    // The notary then waits for the rest of the second.
+    const [second = 0, third = 0] = clock.waits()
+    assert.closeTo(second, (800 * 512) / 1100, 0.001)
+    assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
+  })
 
-  it.live("rejects a log that is shorter than its signed checkpoint", () =>
-    Effect.gen(function* () {
-      yield* signedLog(10)
-      yield* tamper("DELETE FROM vatproof.events WHERE position >= 8")
-      assert.match(yield* refusal(startNotary()), /The log has 8 events, but 10 were signed/u)
-    }).pipe(Effect.provide(testLayer))
-  )
+  own.live("rejects a log that is shorter than its signed checkpoint", function* () {
+    yield* signedLog(10)
+    yield* tamper("DELETE FROM vatproof.events WHERE position >= 8")
+    assert.match(yield* refusal(startNotary()), /The log has 8 events, but 10 were signed/u)
+  })
 
-  it.live("rejects a log whose newest events were changed, and reports their positions", () =>
-    Effect.gen(function* () {
-      yield* signedLog(10)
-      yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 7")
-      assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
-    }).pipe(Effect.provide(testLayer))
-  )
+  own.live("rejects a log whose newest events were changed, and reports their positions", function* () {
+    yield* signedLog(10)
+    yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 7")
+    assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
+  })
 
-  it.live("rejects a log that is older than the seen checkpoint", () =>
-    Effect.gen(function* () {
-      const seen = yield* signedLog(10)
-      yield* cutToFive
-      assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
-    }).pipe(Effect.provide(testLayer))
-  )
+  own.live("rejects a log that is older than the seen checkpoint", function* () {
+    const seen = yield* signedLog(10)
+    yield* cutToFive
+    assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
+  })
 
-  it.live("rejects a history that differs from the seen checkpoint, even if it is signed correctly", () =>
-    Effect.gen(function* () {
-      const seen = yield* signedLog(10)
-      yield* tamper(
-        "UPDATE vatproof.events SET units = 5 WHERE position = 3",
-        "DELETE FROM vatproof.checkpoints WHERE size > 0",
-        "DELETE FROM vatproof.tiles"
-      )
-      yield* signedLog(2)
-      assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log differ from those that were signed before/u)
-    }).pipe(Effect.provide(testLayer))
-  )
+  own.live("rejects a history that differs from the seen checkpoint, even if it is signed correctly", function* () {
+    const seen = yield* signedLog(10)
+    yield* tamper(
+      "UPDATE vatproof.events SET units = 5 WHERE position = 3",
+      "DELETE FROM vatproof.checkpoints WHERE size > 0",
+      "DELETE FROM vatproof.tiles"
+    )
+    yield* signedLog(2)
+    assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log differ from those that were signed before/u)
+  })
 
-  it.live("rejects changed tiles", () =>
-    Effect.gen(function* () {
-      yield* signedLog(300)
-      yield* tamper(
-        "UPDATE vatproof.tiles SET hashes = overlay(hashes placing '\\x00'::bytea from 3) WHERE level = 1 AND index = 0"
-      )
-      assert.match(yield* refusal(startNotary()), /The stored tree does not match the signed checkpoint of 300 events/u)
-    }).pipe(Effect.provide(testLayer))
-  )
+  own.live("rejects changed tiles", function* () {
+    yield* signedLog(300)
+    yield* tamper(
+      "UPDATE vatproof.tiles SET hashes = overlay(hashes placing '\\x00'::bytea from 3) WHERE level = 1 AND index = 0"
+    )
+    assert.match(yield* refusal(startNotary()), /The stored tree does not match the signed checkpoint of 300 events/u)
+  })
 
   it.live("starts an empty log without a warning, even on several replicas at once", () =>
     Effect.gen(function* () {
@@ -213,113 +196,99 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
   )
 
-  it.live("rejects another key", () =>
-    Effect.gen(function* () {
-      yield* signedLog(3)
-      assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
-    }).pipe(Effect.provide(testLayer))
-  )
+  own.live("rejects another key", function* () {
+    yield* signedLog(3)
+    assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
+  })
 
-  it.live("continues with another key if the former public key is configured", () =>
-    Effect.gen(function* () {
-      const seen = yield* signedLog(300)
-      yield* startNotary(seen, keysOf(other, signer))
-      yield* appendMany(1)
-      const signed = yield* untilSigned(301, other)
-      assert.deepStrictEqual(signed.root, yield* rootOfEvents(301))
-      const notes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ note }) => note)
-      const signedBy = (key: typeof signer) =>
-        notes.map((note) => Result.isSuccess(Checkpoint.open(pureCrypto, note, { ...log, verifiers: [key] })))
-      assert.deepStrictEqual(
-        [signedBy(signer), signedBy(other)],
-        [
-          [true, true, false],
-          [false, false, true]
-        ]
-      )
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
-
-  it.live("continues with another key, even if the former one signs during its start", () =>
-    Effect.gen(function* () {
-      const former = yield* Scope.make()
-      yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
-      yield* appendMany(1)
-      yield* untilSigned(1)
-      yield* startNotary(Option.none(), keysOf(other, signer))
-      yield* appendMany(1)
-      yield* untilSigned(2)
-      yield* Scope.close(former, Exit.void)
-      yield* appendMany(1)
-      const signed = yield* untilSigned(3, other)
-      assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
-
-  it.live("rejects a log that is older than the seen checkpoint, also with another key", () =>
-    Effect.gen(function* () {
-      const seen = yield* signedLog(10)
-      yield* cutToFive
-      assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
-    }).pipe(Effect.provide(testLayer))
-  )
-
-  it.live("ignores a former key once its own key has signed", () =>
-    Effect.gen(function* () {
-      const before = yield* signedLog(3)
-      const own = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const lastSeen = yield* startNotary(before, keysOf(other, signer))
-          yield* appendMany(1)
-          yield* untilSigned(4, other)
-          return yield* Ref.get(lastSeen)
-        })
-      )
-      // An attacker with the former key signs the next events.
-      yield* appendMany(1)
-      yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
-      assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /until the new one has signed/u)
-    }).pipe(Effect.provide(testLayer))
-  )
-
-  it.live("signs with each of its keys, so that each public key verifies", () =>
-    Effect.gen(function* () {
-      yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
-      yield* appendMany(3)
-      assert.strictEqual((yield* untilSigned(3, signer)).size, 3)
-      assert.strictEqual((yield* untilSigned(3, other)).size, 3)
-    }).pipe(Effect.scoped, Effect.provide(testLayer))
-  )
-
-  it.live("denies the service's role any change of signed data", () =>
-    Effect.gen(function* () {
-      yield* signedLog(3)
-      const sql = yield* SqlClient.SqlClient
-      const attempts = [
-        "UPDATE vatproof.checkpoints SET note = ''",
-        "DELETE FROM vatproof.checkpoints",
-        "TRUNCATE vatproof.checkpoints",
-        "UPDATE vatproof.tiles SET hashes = hashes || hashes",
-        "DELETE FROM vatproof.tiles",
-        "TRUNCATE vatproof.tiles",
-        "DROP TABLE vatproof.tiles",
-        "ALTER TABLE vatproof.tiles DISABLE TRIGGER append_only",
-        "UPDATE vatproof.notaries SET holder = NULL"
+  own.live("continues with another key if the former public key is configured", function* () {
+    const seen = yield* signedLog(300)
+    yield* startNotary(seen, keysOf(other, signer))
+    yield* appendMany(1)
+    const signed = yield* untilSigned(301, other)
+    assert.deepStrictEqual(signed.root, yield* rootOfEvents(301))
+    const notes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ note }) => note)
+    const signedBy = (key: typeof signer) =>
+      notes.map((note) => Result.isSuccess(Checkpoint.open(pureCrypto, note, { ...log, verifiers: [key] })))
+    assert.deepStrictEqual(
+      [signedBy(signer), signedBy(other)],
+      [
+        [true, true, false],
+        [false, false, true]
       ]
-      for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(attempt))), attempt)
-      for (const attempt of [
-        ...attempts.slice(0, 3),
-        "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)",
-        ...attempts.slice(4, 8),
-        "ALTER TABLE vatproof.checkpoints DISABLE TRIGGER append_only",
-        "DROP SCHEMA vatproof CASCADE"
-      ]) {
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(MigratedDatabase.execute(attempt))), attempt)
-      }
-      const none = Exit.isFailure(
-        yield* Effect.exit(MigratedDatabase.execute("UPDATE vatproof.tiles SET hashes = hashes || hashes"))
-      )
-      assert.isFalse(none, "a tile may grow")
-    }).pipe(Effect.provide(testLayer))
-  )
+    )
+  })
+
+  own.live("continues with another key, even if the former one signs during its start", function* () {
+    const former = yield* Scope.make()
+    yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
+    yield* appendMany(1)
+    yield* untilSigned(1)
+    yield* startNotary(Option.none(), keysOf(other, signer))
+    yield* appendMany(1)
+    yield* untilSigned(2)
+    yield* Scope.close(former, Exit.void)
+    yield* appendMany(1)
+    const signed = yield* untilSigned(3, other)
+    assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
+  })
+
+  own.live("rejects a log that is older than the seen checkpoint, also with another key", function* () {
+    const seen = yield* signedLog(10)
+    yield* cutToFive
+    assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
+  })
+
+  own.live("ignores a former key once its own key has signed", function* () {
+    const before = yield* signedLog(3)
+    const own = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const lastSeen = yield* startNotary(before, keysOf(other, signer))
+        yield* appendMany(1)
+        yield* untilSigned(4, other)
+        return yield* Ref.get(lastSeen)
+      })
+    )
+    // An attacker with the former key signs the next events.
+    yield* appendMany(1)
+    yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
+    assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /until the new one has signed/u)
+  })
+
+  own.live("signs with each of its keys, so that each public key verifies", function* () {
+    yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
+    yield* appendMany(3)
+    assert.strictEqual((yield* untilSigned(3, signer)).size, 3)
+    assert.strictEqual((yield* untilSigned(3, other)).size, 3)
+  })
+
+  own.live("denies the service's role any change of signed data", function* () {
+    yield* signedLog(3)
+    const sql = yield* SqlClient.SqlClient
+    const attempts = [
+      "UPDATE vatproof.checkpoints SET note = ''",
+      "DELETE FROM vatproof.checkpoints",
+      "TRUNCATE vatproof.checkpoints",
+      "UPDATE vatproof.tiles SET hashes = hashes || hashes",
+      "DELETE FROM vatproof.tiles",
+      "TRUNCATE vatproof.tiles",
+      "DROP TABLE vatproof.tiles",
+      "ALTER TABLE vatproof.tiles DISABLE TRIGGER append_only",
+      "UPDATE vatproof.notaries SET holder = NULL"
+    ]
+    for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(attempt))), attempt)
+    for (const attempt of [
+      ...attempts.slice(0, 3),
+      "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)",
+      ...attempts.slice(4, 8),
+      "ALTER TABLE vatproof.checkpoints DISABLE TRIGGER append_only",
+      "DROP SCHEMA vatproof CASCADE"
+    ]) {
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(MigratedDatabase.execute(attempt))), attempt)
+    }
+    const none = Exit.isFailure(
+      yield* Effect.exit(MigratedDatabase.execute("UPDATE vatproof.tiles SET hashes = hashes || hashes"))
+    )
+    assert.isFalse(none, "a tile may grow")
+  })
 })

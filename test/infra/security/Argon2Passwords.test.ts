@@ -5,7 +5,7 @@ import { Passwords, PasswordsBusy } from "#domain/login/Passwords.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import * as Argon2 from "#infra/security/Argon2Passwords.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
-import { assert, describe, it } from "#test/support/Test.ts"
+import { assert, describe, fresh, it } from "#test/support/Test.ts"
 
 const layer = Argon2.layer.pipe(Layer.provide([PlatformCrypto.layerKdf, NodeCrypto.layer]))
 
@@ -36,54 +36,46 @@ const watched = Effect.gen(function* () {
 
 const text = (password: string) => Redacted.make(password)
 
+const own = fresh(layer)
+
 describe("a password", () => {
-  it.effect("is hashed with Argon2id, its own salt and at least the cost that OWASP requires", () =>
-    Effect.gen(function* () {
-      const { hash } = yield* attempting
-      const first = Redacted.value(yield* hash(text("correct horse")))
-      const second = Redacted.value(yield* hash(text("correct horse")))
-      assert.match(first, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/u)
-      assert.notStrictEqual(first, second)
-      assert.notInclude(first, "correct")
-    }).pipe(Effect.provide(layer))
-  )
+  own.effect("is hashed with Argon2id, its own salt and at least the cost that OWASP requires", function* () {
+    const { hash } = yield* attempting
+    const first = Redacted.value(yield* hash(text("correct horse")))
+    const second = Redacted.value(yield* hash(text("correct horse")))
+    assert.match(first, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/u)
+    assert.notStrictEqual(first, second)
+    assert.notInclude(first, "correct")
+  })
 
-  it.effect("matches its hash, and no other password does", () =>
-    Effect.gen(function* () {
-      const { hash, matches } = yield* attempting
-      const stored = yield* hash(text("correct horse"))
-      assert.isTrue(yield* matches(text("correct horse"), stored))
-      for (const wrong of ["correct hors", "correct horse ", "Correct horse", ""]) {
-        assert.isFalse(yield* matches(text(wrong), stored), wrong)
-      }
-    }).pipe(Effect.provide(layer))
-  )
+  own.effect("matches its hash, and no other password does", function* () {
+    const { hash, matches } = yield* attempting
+    const stored = yield* hash(text("correct horse"))
+    assert.isTrue(yield* matches(text("correct horse"), stored))
+    for (const wrong of ["correct hors", "correct horse ", "Correct horse", ""]) {
+      assert.isFalse(yield* matches(text(wrong), stored), wrong)
+    }
+  })
 
-  it.effect("is equal in every Unicode composition", () =>
-    Effect.gen(function* () {
-      const { hash, matches } = yield* attempting
-      const stored = yield* hash(text("z\u00fcrich ist sch\u00f6n"))
-      assert.isTrue(yield* matches(text("zu\u0308rich ist scho\u0308n"), stored))
-    }).pipe(Effect.provide(layer))
-  )
+  own.effect("is equal in every Unicode composition", function* () {
+    const { hash, matches } = yield* attempting
+    const stored = yield* hash(text("z\u00fcrich ist sch\u00f6n"))
+    assert.isTrue(yield* matches(text("zu\u0308rich ist scho\u0308n"), stored))
+  })
 
-  it.effect("with 256 characters is significant to its last one", () =>
-    Effect.gen(function* () {
-      const { hash, matches } = yield* attempting
-      const stored = yield* hash(text("x".repeat(256)))
-      assert.isTrue(yield* matches(text("x".repeat(256)), stored))
-      assert.isFalse(yield* matches(text("x".repeat(255)), stored))
-    }).pipe(Effect.provide(layer))
-  )
+  own.effect("with 256 characters is significant to its last one", function* () {
+    const { hash, matches } = yield* attempting
+    const stored = yield* hash(text("x".repeat(256)))
+    assert.isTrue(yield* matches(text("x".repeat(256)), stored))
+    assert.isFalse(yield* matches(text("x".repeat(255)), stored))
+  })
 
-  it.effect("of an older cost still matches: a hash contains its own cost", () =>
-    Effect.gen(function* () {
-      const { matches } = yield* attempting
-      // A test vector of the reference implementation (phc-winner-argon2, src/test.c).
-      const stored = Redacted.make("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc")
-      assert.isTrue(yield* matches(text("password"), stored))
-    }).pipe(Effect.provide(layer))
-  )
+  own.effect("of an older cost still matches: a hash contains its own cost", function* () {
+    const { matches } = yield* attempting
+    // A test vector of the reference implementation (phc-winner-argon2, src/test.c).
+    const stored = Redacted.make("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc")
+    assert.isTrue(yield* matches(text("password"), stored))
+  })
 
   it.effect("takes the same time to reject with a hash and without one", function* () {
     const { passwords, takeNotes } = yield* watched

@@ -8,7 +8,7 @@ import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
-import { assert, describe, it, layer } from "#test/support/Test.ts"
+import { assert, describe, fresh, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
@@ -26,125 +26,119 @@ const askAgainst = Effect.fnUntraced(function* (question: Bzst.Question, script:
   return yield* bzst.ask(question)
 })
 
+const own = fresh(parts)
+
 describe("a query", () => {
-  it.effect("has both prefixes and all company data, and the answer keeps its evidence", () =>
-    Effect.gen(function* () {
-      const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
-      const request = JSON.stringify({
-        anfragendeUstid: "DE123456789",
-        angefragteUstid: "ATU12345678",
-        firmenname: "Musterhaus GmbH & Co KG",
-        strasse: "Musterstrasse 22",
-        plz: "12345",
-        ort: "musterort"
-      })
-      const response = JSON.stringify(bzstAnswer)
-      assert.deepStrictEqual(answer, {
-        source: "bzst",
-        valid: true,
-        code: "evatr-0000",
-        answered_at: DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"),
-        company_name: null,
-        company_address: null,
-        consultation_number: null,
-        valid_from: null,
-        valid_until: null,
-        evidence: {
-          request,
-          response,
-          response_sha256: createHash("sha256").update(response).digest("hex"),
-          http_status: 200
-        },
-        status: "evatr-0000",
-        request_id: "5b1f4b5f03c27585",
-        name_match: "A",
-        street_match: "A",
-        zip_match: "A",
-        city_match: "A"
-      })
-      assert.isTrue(Schema.is(Bzst.BzstAnswer)(answer))
-      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-      assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
-      assert.strictEqual(call.body, request)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("has both prefixes and all company data, and the answer keeps its evidence", function* () {
+    const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
+    const request = JSON.stringify({
+      anfragendeUstid: "DE123456789",
+      angefragteUstid: "ATU12345678",
+      firmenname: "Musterhaus GmbH & Co KG",
+      strasse: "Musterstrasse 22",
+      plz: "12345",
+      ort: "musterort"
+    })
+    const response = JSON.stringify(bzstAnswer)
+    assert.deepStrictEqual(answer, {
+      source: "bzst",
+      valid: true,
+      code: "evatr-0000",
+      answered_at: DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"),
+      company_name: null,
+      company_address: null,
+      consultation_number: null,
+      valid_from: null,
+      valid_until: null,
+      evidence: {
+        request,
+        response,
+        response_sha256: createHash("sha256").update(response).digest("hex"),
+        http_status: 200
+      },
+      status: "evatr-0000",
+      request_id: "5b1f4b5f03c27585",
+      name_match: "A",
+      street_match: "A",
+      zip_match: "A",
+      city_match: "A"
+    })
+    assert.isTrue(Schema.is(Bzst.BzstAnswer)(answer))
+    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+    assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
+    assert.strictEqual(call.body, request)
+  })
 
-  it.effect("keeps the German prefix of a German target, and omits unqueried fields", () =>
-    Effect.gen(function* () {
-      const question = { ...plain, vatId: id("811115368"), company: { ...company, street: null, zip: null } }
-      yield* askAgainst(question, StandIn.answer(200, bzstAnswer))
-      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-      assert.deepStrictEqual(JSON.parse(call.body), {
-        anfragendeUstid: "DE123456789",
-        angefragteUstid: "DE811115368",
-        firmenname: "Musterhaus GmbH & Co KG",
-        ort: "musterort"
-      })
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("keeps the German prefix of a German target, and omits unqueried fields", function* () {
+    const question = { ...plain, vatId: id("811115368"), company: { ...company, street: null, zip: null } }
+    yield* askAgainst(question, StandIn.answer(200, bzstAnswer))
+    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+    assert.deepStrictEqual(JSON.parse(call.body), {
+      anfragendeUstid: "DE123456789",
+      angefragteUstid: "DE811115368",
+      firmenname: "Musterhaus GmbH & Co KG",
+      ort: "musterort"
+    })
+  })
 
-  it.effect("without an answer times out after 15 seconds", () =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(Effect.flip(askAgainst(plain, StandIn.silence)))
-      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-      yield* TestClock.adjust("15 seconds")
-      const failure = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
-      yield* call.closed
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("without an answer times out after 15 seconds", function* () {
+    const fiber = yield* Effect.forkChild(Effect.flip(askAgainst(plain, StandIn.silence)))
+    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+    yield* TestClock.adjust("15 seconds")
+    const failure = yield* Fiber.join(fiber)
+    assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
+    yield* call.closed
+  })
 
-  it.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", () =>
-    Effect.gen(function* () {
-      const standIn = yield* StandIn.StandIn
-      const bzst = yield* Bzst.Bzst
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
-      yield* standIn.next(StandIn.answer(404, bzstStatus("evatr-2001")), StandIn.answer(500, bzstStatus("evatr-2007")))
-      const attempt = SourceTelemetry.traced("bzst", plain.vatId, bzst.ask({ ...plain, company }), () => undefined)
-      yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
-      yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
-      const attributes = {
-        "vatproof.source": "bzst",
-        "vatproof.member_state": "AT",
-        "http.request.method": "POST",
-        "server.address": "127.0.0.1",
-        "server.port": Number(new URL(standIn.baseUrl).port),
-        "url.full": `${standIn.baseUrl}/v1/abfrage`,
-        "url.template": "/v1/abfrage"
+  own.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", function* () {
+    const standIn = yield* StandIn.StandIn
+    const bzst = yield* Bzst.Bzst
+    const spans: Array<Tracer.NativeSpan> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        spans.push(span)
+        return span
       }
-      assert.deepStrictEqual(
-        spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
+    })
+    yield* standIn.next(StandIn.answer(404, bzstStatus("evatr-2001")), StandIn.answer(500, bzstStatus("evatr-2007")))
+    const attempt = SourceTelemetry.traced("bzst", plain.vatId, bzst.ask({ ...plain, company }), () => undefined)
+    yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
+    yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
+    const attributes = {
+      "vatproof.source": "bzst",
+      "vatproof.member_state": "AT",
+      "http.request.method": "POST",
+      "server.address": "127.0.0.1",
+      "server.port": Number(new URL(standIn.baseUrl).port),
+      "url.full": `${standIn.baseUrl}/v1/abfrage`,
+      "url.template": "/v1/abfrage"
+    }
+    assert.deepStrictEqual(
+      spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
+      [
         [
-          [
-            "POST /v1/abfrage",
-            {
-              ...attributes,
-              "http.response.status_code": 404,
-              "vatproof.outcome": "answered",
-              "vatproof.source.code": "evatr-2001"
-            }
-          ],
-          [
-            "POST /v1/abfrage",
-            {
-              ...attributes,
-              "http.response.status_code": 500,
-              "vatproof.outcome": "member_state_unavailable",
-              "vatproof.source.code": "evatr-2007",
-              "error.type": "500"
-            }
-          ]
+          "POST /v1/abfrage",
+          {
+            ...attributes,
+            "http.response.status_code": 404,
+            "vatproof.outcome": "answered",
+            "vatproof.source.code": "evatr-2001"
+          }
+        ],
+        [
+          "POST /v1/abfrage",
+          {
+            ...attributes,
+            "http.response.status_code": 500,
+            "vatproof.outcome": "member_state_unavailable",
+            "vatproof.source.code": "evatr-2007",
+            "error.type": "500"
+          }
         ]
-      )
-    }).pipe(Effect.provide(parts))
-  )
+      ]
+    )
+  })
 })
 
 layer(parts)("a status", (it) => {

@@ -12,6 +12,7 @@ import * as Vies from "#infra/sources/Vies.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { fresh } from "#test/support/Test.ts"
 
 /** Closed breakers for every test. */
 const parts = Layer.unwrap(
@@ -48,73 +49,68 @@ const outages = [...evatrStatuses].flatMap(([status, { http, meaning, outcome }]
     : []
 )
 
+const own = fresh(parts)
+
 describe("a confirmation", () => {
   it("has an outcome for each of the 26 statuses", () => {
     assert.deepStrictEqual([verdicts.length, outages.length, evatrStatuses.size], [6, 17, 26])
   })
 
-  it.effect("is one qualified query, and keeps both sides byte for byte", () =>
-    Effect.gen(function* () {
-      // Spaces, an unknown field, escapes and the order of the fields: all of it is evidence.
-      const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
-      const confirmed = yield* confirmAgainst(StandIn.answer(200, response, { "content-type": "text/plain" }))
-      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-      assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
-      assert.deepStrictEqual(confirmed.answer.evidence, {
-        request: call.body,
-        response,
-        response_sha256: createHash("sha256").update(response).digest("hex"),
-        http_status: 200
-      })
-      assert.deepStrictEqual(JSON.parse(call.body), {
-        anfragendeUstid: "DE123456789",
-        angefragteUstid: "DE811115368",
-        firmenname: question.company.name,
-        plz: "",
-        ort: "Köln"
-      })
-      assert.deepStrictEqual(confirmed.letters, { name: "A", street: "D", zip: "C", city: "B" })
-      assert.strictEqual(confirmed.requestId, "5b1f4b5f03c27585")
-      assert.deepStrictEqual(confirmed.answer.answered_at, DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"))
-      assert.containSubset(confirmed.attempts, [{ source: "bzst", outcome: "answered", code: "evatr-0000" }])
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("is one qualified query, and keeps both sides byte for byte", function* () {
+    // Spaces, an unknown field, escapes and the order of the fields: all of it is evidence.
+    const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
+    const confirmed = yield* confirmAgainst(StandIn.answer(200, response, { "content-type": "text/plain" }))
+    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+    assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
+    assert.deepStrictEqual(confirmed.answer.evidence, {
+      request: call.body,
+      response,
+      response_sha256: createHash("sha256").update(response).digest("hex"),
+      http_status: 200
+    })
+    assert.deepStrictEqual(JSON.parse(call.body), {
+      anfragendeUstid: "DE123456789",
+      angefragteUstid: "DE811115368",
+      firmenname: question.company.name,
+      plz: "",
+      ort: "Köln"
+    })
+    assert.deepStrictEqual(confirmed.letters, { name: "A", street: "D", zip: "C", city: "B" })
+    assert.strictEqual(confirmed.requestId, "5b1f4b5f03c27585")
+    assert.deepStrictEqual(confirmed.answer.answered_at, DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"))
+    assert.containSubset(confirmed.attempts, [{ source: "bzst", outcome: "answered", code: "evatr-0000" }])
+  })
 
-  it.effect("is no verdict if the answer is malformed, and is not retried at once", () =>
-    Effect.gen(function* () {
-      const unread = yield* Effect.flip(
-        confirmAgainst(StandIn.answer(200, bzstStatus("evatr-2001", { anfrageZeitpunkt: "soon" })))
-      )
-      assert.include(unread.message, "(malformed)")
-      const busy = yield* Effect.flip(confirmAgainst(StandIn.answer(503, "busy", { "retry-after": "0" })))
-      assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 5 })
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("is no verdict if the answer is malformed, and is not retried at once", function* () {
+    const unread = yield* Effect.flip(confirmAgainst(StandIn.answer(200, bzstStatus("evatr-2001", { anfrageZeitpunkt: "soon" }))))
+    assert.include(unread.message, "(malformed)")
+    const busy = yield* Effect.flip(confirmAgainst(StandIn.answer(503, "busy", { "retry-after": "0" })))
+    assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 5 })
+  })
 
-  it.effect.each(verdicts)("$status is a verdict", ({ http, status, valid }) =>
-    Effect.gen(function* () {
-      const more = { gueltigAb: "2010-01-01", gueltigBis: "31.12.2020" }
-      const { answer, letters, requestId } = yield* confirmAgainst(StandIn.answer(http, bzstStatus(status, more)))
-      assert.containSubset(answer, {
-        source: "bzst",
-        valid,
-        code: status,
-        company_name: null,
-        company_address: null,
-        valid_from: "2010-01-01",
-        valid_until: "2020-12-31"
-      })
-      assert.strictEqual(answer.evidence.http_status, http)
-      assert.deepStrictEqual([letters, requestId], [noLetters, bzstAnswer.id])
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect.each(verdicts)("$status is a verdict", function* ({ http, status, valid }) {
+    const more = { gueltigAb: "2010-01-01", gueltigBis: "31.12.2020" }
+    const { answer, letters, requestId } = yield* confirmAgainst(StandIn.answer(http, bzstStatus(status, more)))
+    assert.containSubset(answer, {
+      source: "bzst",
+      valid,
+      code: status,
+      company_name: null,
+      company_address: null,
+      valid_from: "2010-01-01",
+      valid_until: "2020-12-31"
+    })
+    assert.strictEqual(answer.evidence.http_status, http)
+    assert.deepStrictEqual([letters, requestId], [noLetters, bzstAnswer.id])
+  })
 
-  it.effect.each<[string, string, string]>([
+  own.effect.each<[string, string, string]>([
     ["evatr-0006", "refused", "not admitted to ask for German VAT IDs"],
     ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
     ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
-  ])("%s is a refusal with any HTTP status, and its message has the code and the meaning", ([status, outcome, meaning]) =>
-    Effect.gen(function* () {
+  ])(
+    "%s is a refusal with any HTTP status, and its message has the code and the meaning",
+    function* ([status, outcome, meaning]) {
       for (const http of [403, 400, 200]) {
         const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
         if (refusal._tag !== "ConfirmationRefusal") return assert.fail(refusal._tag)
@@ -123,69 +119,60 @@ describe("a confirmation", () => {
         assert.include(refusal.message, meaning)
         assert.containSubset(refusal.attempts, [{ outcome, code: status }])
       }
-    }).pipe(Effect.provide(parts))
+    }
   )
 
-  it.effect.each(outages)(
+  own.effect.each(outages)(
     "$status is an outage without a verdict, and its message has the reason",
-    ({ http, meaning, reason, status }) =>
-      Effect.gen(function* () {
-        const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
-        if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
-        assert.include(failure.message, `${status}: ${meaning}`)
-        assert.include(failure.message, "says nothing about the VAT ID")
-        assert.isAbove(failure.retryAfterSeconds, 0)
-        assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
-        // The BZSt forbids an immediate retry: one query is one call.
-        const { calls } = yield* StandIn.StandIn
-        assert.strictEqual(yield* Queue.size(calls), 1)
-      }).pipe(Effect.provide(parts))
+    function* ({ http, meaning, reason, status }) {
+      const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
+      if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
+      assert.include(failure.message, `${status}: ${meaning}`)
+      assert.include(failure.message, "says nothing about the VAT ID")
+      assert.isAbove(failure.retryAfterSeconds, 0)
+      assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
+      // The BZSt forbids an immediate retry: one query is one call.
+      const { calls } = yield* StandIn.StandIn
+      assert.strictEqual(yield* Queue.size(calls), 1)
+    }
   )
 
-  it.effect("returns the pause that the BZSt asks for", () =>
-    Effect.gen(function* () {
-      const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "77" })
-      assert.containSubset(yield* Effect.flip(confirmAgainst(script)), { retryAfterSeconds: 77 })
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("returns the pause that the BZSt asks for", function* () {
+    const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "77" })
+    assert.containSubset(yield* Effect.flip(confirmAgainst(script)), { retryAfterSeconds: 77 })
+  })
 
-  it.effect("unpublished statuses, outages and malformed answers are no verdicts", () =>
-    Effect.gen(function* () {
-      const scripts = [
-        StandIn.answer(200, bzstStatus("evatr-9999")),
-        StandIn.answer(502, "<html>Bad gateway</html>"),
-        StandIn.answer(200, { ...bzstAnswer, ergOrt: "E" })
-      ]
-      for (const script of scripts) {
-        const failure = yield* Effect.flip(confirmAgainst(script))
-        assert.strictEqual(failure._tag, "SourcesUnavailable")
-      }
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("unpublished statuses, outages and malformed answers are no verdicts", function* () {
+    const scripts = [
+      StandIn.answer(200, bzstStatus("evatr-9999")),
+      StandIn.answer(502, "<html>Bad gateway</html>"),
+      StandIn.answer(200, { ...bzstAnswer, ergOrt: "E" })
+    ]
+    for (const script of scripts) {
+      const failure = yield* Effect.flip(confirmAgainst(script))
+      assert.strictEqual(failure._tag, "SourcesUnavailable")
+    }
+  })
 
-  it.effect("times out after 15 seconds", () =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(Effect.flip(confirmAgainst(StandIn.silence)))
-      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-      yield* TestClock.adjust("15 seconds")
-      assert.containSubset(yield* Fiber.join(fiber), { attempts: [{ outcome: "timeout", duration_ms: 15_000 }] })
-      yield* call.closed
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("times out after 15 seconds", function* () {
+    const fiber = yield* Effect.forkChild(Effect.flip(confirmAgainst(StandIn.silence)))
+    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+    yield* TestClock.adjust("15 seconds")
+    assert.containSubset(yield* Fiber.join(fiber), { attempts: [{ outcome: "timeout", duration_ms: 15_000 }] })
+    yield* call.closed
+  })
 
-  it.effect("is paused after consecutive outages", () =>
-    Effect.gen(function* () {
-      const { calls, next } = yield* StandIn.StandIn
-      const down = StandIn.answer(503, bzstStatus("evatr-0011"))
-      let asked = 0
-      let failure = yield* Effect.flip(confirmAgainst(down))
-      while (failure._tag === "SourcesUnavailable" && failure.attempts[0]?.outcome !== "circuit_open" && asked < 50) {
-        asked += 1
-        yield* next(down)
-        failure = yield* Effect.flip(confirm)
-      }
-      assert.containSubset(failure, { _tag: "SourcesUnavailable", attempts: [{ outcome: "circuit_open" }] })
-      assert.strictEqual(yield* Queue.size(calls), asked)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("is paused after consecutive outages", function* () {
+    const { calls, next } = yield* StandIn.StandIn
+    const down = StandIn.answer(503, bzstStatus("evatr-0011"))
+    let asked = 0
+    let failure = yield* Effect.flip(confirmAgainst(down))
+    while (failure._tag === "SourcesUnavailable" && failure.attempts[0]?.outcome !== "circuit_open" && asked < 50) {
+      asked += 1
+      yield* next(down)
+      failure = yield* Effect.flip(confirm)
+    }
+    assert.containSubset(failure, { _tag: "SourcesUnavailable", attempts: [{ outcome: "circuit_open" }] })
+    assert.strictEqual(yield* Queue.size(calls), asked)
+  })
 })

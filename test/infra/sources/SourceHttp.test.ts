@@ -5,6 +5,7 @@ import { createHash } from "node:crypto"
 import type { SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as StandIn from "#test/support/StandIn.ts"
+import { fresh } from "#test/support/Test.ts"
 
 const parts = Layer.mergeAll(StandIn.layer, SourceHttp.layerClient)
 
@@ -18,105 +19,93 @@ const plain = ({ source, reason, scope, retry }: SourceFailure) => ({ source, re
 
 const malformed = { source: "vies", reason: "malformed", scope: "source", retry: "soon" } as const
 
+const own = fresh(parts)
+
 describe("an exchange", () => {
-  it.effect("sends the exact text and keeps the exact bytes", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      const body = `{ "name":"ČEZ\\n", "valid" : true }\n`
-      yield* standIn.next(StandIn.answer(200, body, { "content-type": "text/html" }))
-      const { evidence, json } = yield* ask
-      assert.deepStrictEqual(json, { name: "ČEZ\n", valid: true })
-      assert.deepStrictEqual(evidence, {
-        request: `{"a":"ü"}`,
-        response: body,
-        response_sha256: createHash("sha256").update(body).digest("hex"),
-        http_status: 200
-      })
-      const call = yield* Queue.take(standIn.calls)
-      assert.strictEqual(call.body, `{"a":"ü"}`)
-      assert.match(call.head, /^POST \/api\/question HTTP\/1\.1\r\n/u)
-      assert.match(call.head, /^content-type: application\/json/imu)
-      assert.match(call.head, /^user-agent: vatproof\/0\.1\.0$/imu)
-      assert.match(call.head, /^accept-encoding: identity$/imu)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("sends the exact text and keeps the exact bytes", function* () {
+    const { standIn, ask } = yield* connect
+    const body = `{ "name":"ČEZ\\n", "valid" : true }\n`
+    yield* standIn.next(StandIn.answer(200, body, { "content-type": "text/html" }))
+    const { evidence, json } = yield* ask
+    assert.deepStrictEqual(json, { name: "ČEZ\n", valid: true })
+    assert.deepStrictEqual(evidence, {
+      request: `{"a":"ü"}`,
+      response: body,
+      response_sha256: createHash("sha256").update(body).digest("hex"),
+      http_status: 200
+    })
+    const call = yield* Queue.take(standIn.calls)
+    assert.strictEqual(call.body, `{"a":"ü"}`)
+    assert.match(call.head, /^POST \/api\/question HTTP\/1\.1\r\n/u)
+    assert.match(call.head, /^content-type: application\/json/imu)
+    assert.match(call.head, /^user-agent: vatproof\/0\.1\.0$/imu)
+    assert.match(call.head, /^accept-encoding: identity$/imu)
+  })
 
-  it.effect("sends no trace context to the source and opens no span of its own", () =>
-    Effect.gen(function* () {
-      const { standIn, http } = yield* connect
-      yield* standIn.next(StandIn.answer(200, {}))
-      const spans: Array<string> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          spans.push(options.name)
-          return new Tracer.NativeSpan(options)
-        }
-      })
-      yield* http.get("/status").pipe(Effect.withSpan("caller"), Effect.provideService(Tracer.Tracer, tracer))
-      const call = yield* Queue.take(standIn.calls)
-      assert.deepStrictEqual(spans, ["caller"])
-      assert.notMatch(call.head, /traceparent|b3:/iu)
-      assert.match(call.head, /^GET \/api\/status HTTP/u)
-    }).pipe(Effect.provide(parts))
-  )
-
-  it.effect("reuses connections for later calls", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      yield* Effect.forEach(
-        [200, 503, 200, 404, 200, 429, 200, 200],
-        (status) => Effect.andThen(standIn.next(StandIn.answer(status, { status })), ask),
-        { discard: true }
-      )
-      // A call that starts in the same tick in which the previous one ends finds its connection still busy.
-      assert.isAtMost(yield* standIn.connections, 2)
-    }).pipe(Effect.provide(parts))
-  )
-
-  it.effect("keeps a body that is not JSON, for the client to judge", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
-        yield* standIn.next(StandIn.answer(200, body))
-        const exchange = yield* ask
-        assert.strictEqual(exchange.json, undefined)
-        assert.strictEqual(exchange.evidence.response, body)
-        assert.deepStrictEqual(plain(SourceHttp.wordless("vies", exchange)), malformed)
+  own.effect("sends no trace context to the source and opens no span of its own", function* () {
+    const { standIn, http } = yield* connect
+    yield* standIn.next(StandIn.answer(200, {}))
+    const spans: Array<string> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        spans.push(options.name)
+        return new Tracer.NativeSpan(options)
       }
-    }).pipe(Effect.provide(parts))
-  )
+    })
+    yield* http.get("/status").pipe(Effect.withSpan("caller"), Effect.provideService(Tracer.Tracer, tracer))
+    const call = yield* Queue.take(standIn.calls)
+    assert.deepStrictEqual(spans, ["caller"])
+    assert.notMatch(call.head, /traceparent|b3:/iu)
+    assert.match(call.head, /^GET \/api\/status HTTP/u)
+  })
 
-  it.effect("reads a body of at most 256 KiB", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      yield* standIn.next(StandIn.answer(200, `[${" ".repeat(256 * 1024 - 2)}]`))
-      assert.deepStrictEqual((yield* ask).json, [])
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("reuses connections for later calls", function* () {
+    const { standIn, ask } = yield* connect
+    yield* Effect.forEach(
+      [200, 503, 200, 404, 200, 429, 200, 200],
+      (status) => Effect.andThen(standIn.next(StandIn.answer(status, { status })), ask),
+      { discard: true }
+    )
+    // A call that starts in the same tick in which the previous one ends finds its connection still busy.
+    assert.isAtMost(yield* standIn.connections, 2)
+  })
 
-  it.effect("follows no redirect", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      yield* standIn.next(StandIn.answer(302, "", { location: `${standIn.baseUrl}/elsewhere` }))
-      assert.strictEqual((yield* ask).evidence.http_status, 302)
-      yield* Queue.take(standIn.calls)
-      assert.strictEqual(yield* Queue.size(standIn.calls), 0)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("keeps a body that is not JSON, for the client to judge", function* () {
+    const { standIn, ask } = yield* connect
+    for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
+      yield* standIn.next(StandIn.answer(200, body))
+      const exchange = yield* ask
+      assert.strictEqual(exchange.json, undefined)
+      assert.strictEqual(exchange.evidence.response, body)
+      assert.deepStrictEqual(plain(SourceHttp.wordless("vies", exchange)), malformed)
+    }
+  })
 
-  it.effect("reads JSON in tiny chunks, with a character split in two", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      const bytes = Buffer.from(`{"name":"Č"}`)
-      yield* standIn.next((call) =>
-        Effect.andThen(
-          call.write(`HTTP/1.1 200 OK\r\ncontent-length: ${bytes.byteLength}\r\n\r\n`),
-          Effect.forEach(bytes, (byte) => Effect.andThen(call.write(Uint8Array.of(byte)), Effect.yieldNow))
-        )
+  own.effect("reads a body of at most 256 KiB", function* () {
+    const { standIn, ask } = yield* connect
+    yield* standIn.next(StandIn.answer(200, `[${" ".repeat(256 * 1024 - 2)}]`))
+    assert.deepStrictEqual((yield* ask).json, [])
+  })
+
+  own.effect("follows no redirect", function* () {
+    const { standIn, ask } = yield* connect
+    yield* standIn.next(StandIn.answer(302, "", { location: `${standIn.baseUrl}/elsewhere` }))
+    assert.strictEqual((yield* ask).evidence.http_status, 302)
+    yield* Queue.take(standIn.calls)
+    assert.strictEqual(yield* Queue.size(standIn.calls), 0)
+  })
+
+  own.effect("reads JSON in tiny chunks, with a character split in two", function* () {
+    const { standIn, ask } = yield* connect
+    const bytes = Buffer.from(`{"name":"Č"}`)
+    yield* standIn.next((call) =>
+      Effect.andThen(
+        call.write(`HTTP/1.1 200 OK\r\ncontent-length: ${bytes.byteLength}\r\n\r\n`),
+        Effect.forEach(bytes, (byte) => Effect.andThen(call.write(Uint8Array.of(byte)), Effect.yieldNow))
       )
-      assert.deepStrictEqual((yield* ask).json, { name: "Č" })
-    }).pipe(Effect.provide(parts))
-  )
+    )
+    assert.deepStrictEqual((yield* ask).json, { name: "Č" })
+  })
 })
 
 describe("an answer without an error code of the source", () => {
@@ -134,16 +123,14 @@ describe("an answer without an error code of the source", () => {
     [504, { ...malformed, reason: "unavailable", retry: "later" }]
   ]
   for (const [status, expected] of statuses) {
-    it.effect(`is classified by its HTTP status: ${status}`, () =>
-      Effect.gen(function* () {
-        const { standIn, ask } = yield* connect
-        yield* standIn.next(status === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(status, "<html></html>"))
-        const failure = SourceHttp.wordless("vies", yield* ask)
-        assert.deepStrictEqual(plain(failure), expected)
-        assert.strictEqual(failure.code, status === 200 ? null : `HTTP ${status}`)
-        assert.isUndefined(failure.retry_after_s)
-      }).pipe(Effect.provide(parts))
-    )
+    own.effect(`is classified by its HTTP status: ${status}`, function* () {
+      const { standIn, ask } = yield* connect
+      yield* standIn.next(status === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(status, "<html></html>"))
+      const failure = SourceHttp.wordless("vies", yield* ask)
+      assert.deepStrictEqual(plain(failure), expected)
+      assert.strictEqual(failure.code, status === 200 ? null : `HTTP ${status}`)
+      assert.isUndefined(failure.retry_after_s)
+    })
   }
 
   const pauses: ReadonlyArray<readonly [string, number, number | undefined]> = [
@@ -159,14 +146,12 @@ describe("an answer without an error code of the source", () => {
     ["120", 200, undefined]
   ]
   for (const [header, status, expected] of pauses) {
-    it.effect(`Retry-After: ${header} with ${status} asks for ${expected ?? "no"} seconds`, () =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
-        const { standIn, ask } = yield* connect
-        yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
-        assert.strictEqual(SourceHttp.wordless("vies", yield* ask).retry_after_s, expected)
-      }).pipe(Effect.provide(parts))
-    )
+    own.effect(`Retry-After: ${header} with ${status} asks for ${expected ?? "no"} seconds`, function* () {
+      yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
+      const { standIn, ask } = yield* connect
+      yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
+      assert.strictEqual(SourceHttp.wordless("vies", yield* ask).retry_after_s, expected)
+    })
   }
 })
 

@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib"
 import type { SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as StandIn from "#test/support/StandIn.ts"
-import { assert, describe, it } from "#test/support/Test.ts"
+import { assert, describe, fresh, it } from "#test/support/Test.ts"
 
 const parts = Layer.mergeAll(StandIn.layer, SourceHttp.layerClient)
 
@@ -31,6 +31,8 @@ const malformed = { source: "vies", reason: "malformed", scope: "source", retry:
 const unreachable = { ...malformed, reason: "unreachable" } as const
 const timeout = { ...malformed, reason: "timeout", scope: "member_state", retry: "later" } as const
 const noConnection = { ...timeout, scope: "source" } as const
+
+const own = fresh(parts)
 
 describe("an outage", () => {
   const head = (...lines: ReadonlyArray<string>) => `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`
@@ -94,72 +96,64 @@ describe("an outage", () => {
     ["a body longer than promised, then nothing", StandIn.raw(`${head("transfer-encoding: chunked")}e\r\n{"valid":true}\r\n`)]
   ]
   for (const [name, script] of waits) {
-    it.effect(`${name} times out, and its connection is closed`, () =>
-      Effect.gen(function* () {
-        const { standIn, ask } = yield* connect
-        yield* standIn.next(script)
-        const fiber = yield* Effect.forkChild(Effect.flip(ask))
-        const call = yield* Queue.take(standIn.calls)
-        yield* TestClock.adjust("19999 millis")
-        assert.strictEqual(fiber.pollUnsafe(), undefined)
-        yield* TestClock.adjust("1 millis")
-        assert.deepStrictEqual(plain(yield* Fiber.join(fiber)), timeout)
-        yield* call.closed
-      }).pipe(Effect.provide(parts))
-    )
-  }
-
-  it.effect("a body that arrives byte by byte times out", () =>
-    Effect.gen(function* () {
+    own.effect(`${name} times out, and its connection is closed`, function* () {
       const { standIn, ask } = yield* connect
-      const drops = yield* Queue.unbounded<number>()
-      yield* standIn.next((call) =>
-        Effect.andThen(
-          call.write(head("transfer-encoding: chunked")),
-          Effect.forever(Effect.andThen(Queue.take(drops), call.write("1\r\n \r\n")))
-        )
-      )
+      yield* standIn.next(script)
       const fiber = yield* Effect.forkChild(Effect.flip(ask))
       const call = yield* Queue.take(standIn.calls)
-      yield* Effect.forEach(
-        Array.from({ length: 20 }, (_, second) => second),
-        (second) => Effect.andThen(Queue.offer(drops, second), TestClock.adjust("1 seconds")),
-        { discard: true }
-      )
+      yield* TestClock.adjust("19999 millis")
+      assert.strictEqual(fiber.pollUnsafe(), undefined)
+      yield* TestClock.adjust("1 millis")
       assert.deepStrictEqual(plain(yield* Fiber.join(fiber)), timeout)
       yield* call.closed
-    }).pipe(Effect.provide(parts))
-  )
+    })
+  }
 
-  it.effect("a body of 100 MB is not read", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      const chunk = Buffer.alloc(64 * 1024, 0x20)
-      let sent = 0
-      yield* standIn.next((call) =>
-        Effect.gen(function* () {
-          yield* call.write(head("content-length: 104857600"))
-          while (sent < 100 * 1024 * 1024 && (yield* call.write(chunk))) sent += chunk.byteLength
-        })
+  own.effect("a body that arrives byte by byte times out", function* () {
+    const { standIn, ask } = yield* connect
+    const drops = yield* Queue.unbounded<number>()
+    yield* standIn.next((call) =>
+      Effect.andThen(
+        call.write(head("transfer-encoding: chunked")),
+        Effect.forever(Effect.andThen(Queue.take(drops), call.write("1\r\n \r\n")))
       )
-      assert.deepStrictEqual(plain(yield* Effect.flip(ask)), malformed)
-      yield* (yield* Queue.take(standIn.calls)).closed
-      assert.isBelow(sent, 16 * 1024 * 1024)
-    }).pipe(Effect.provide(parts))
-  )
+    )
+    const fiber = yield* Effect.forkChild(Effect.flip(ask))
+    const call = yield* Queue.take(standIn.calls)
+    yield* Effect.forEach(
+      Array.from({ length: 20 }, (_, second) => second),
+      (second) => Effect.andThen(Queue.offer(drops, second), TestClock.adjust("1 seconds")),
+      { discard: true }
+    )
+    assert.deepStrictEqual(plain(yield* Fiber.join(fiber)), timeout)
+    yield* call.closed
+  })
 
-  it.effect("a caller that disconnects cancels the request", () =>
-    Effect.gen(function* () {
-      const { standIn, ask } = yield* connect
-      yield* standIn.next(StandIn.silence)
-      const fiber = yield* Effect.forkChild(ask)
-      const call = yield* Queue.take(standIn.calls)
-      yield* Fiber.interrupt(fiber)
-      yield* call.closed
-      const exit = yield* Fiber.await(fiber)
-      assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("a body of 100 MB is not read", function* () {
+    const { standIn, ask } = yield* connect
+    const chunk = Buffer.alloc(64 * 1024, 0x20)
+    let sent = 0
+    yield* standIn.next((call) =>
+      Effect.gen(function* () {
+        yield* call.write(head("content-length: 104857600"))
+        while (sent < 100 * 1024 * 1024 && (yield* call.write(chunk))) sent += chunk.byteLength
+      })
+    )
+    assert.deepStrictEqual(plain(yield* Effect.flip(ask)), malformed)
+    yield* (yield* Queue.take(standIn.calls)).closed
+    assert.isBelow(sent, 16 * 1024 * 1024)
+  })
+
+  own.effect("a caller that disconnects cancels the request", function* () {
+    const { standIn, ask } = yield* connect
+    yield* standIn.next(StandIn.silence)
+    const fiber = yield* Effect.forkChild(ask)
+    const call = yield* Queue.take(standIn.calls)
+    yield* Fiber.interrupt(fiber)
+    yield* call.closed
+    const exit = yield* Fiber.await(fiber)
+    assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
+  })
 
   it.effect("a connection that takes too long is a timeout", function* () {
     for (const code of ["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]) {

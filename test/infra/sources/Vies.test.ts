@@ -9,7 +9,7 @@ import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
-import { assert, describe, it } from "#test/support/Test.ts"
+import { assert, describe, fresh, it } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
   Layer.provideMerge(StandIn.layer),
@@ -35,99 +35,88 @@ const sent = Effect.gen(function* () {
   return (yield* Queue.takeAll(calls)).map(({ body }) => JSON.parse(body))
 })
 
+const own = fresh(parts)
+
 describe("a check", () => {
-  it.effect("queries with numbers without prefix, and returns the verdict with its evidence", () =>
-    Effect.gen(function* () {
-      const answer = yield* checkAgainst(czech, StandIn.answer(200, viesAnswer))
-      const response = JSON.stringify(viesAnswer)
-      assert.deepStrictEqual(answer, {
-        source: "vies",
-        valid: true,
-        code: null,
-        answered_at: DateTime.makeUnsafe("2026-10-03T21:02:05.698Z"),
-        company_name: "ČEZ, a. s.",
-        company_address: "Duhová 1444/2\nPRAHA 4 - MICHLE\n140 00  PRAHA 4",
-        consultation_number: null,
-        valid_from: null,
-        valid_until: null,
-        evidence: {
-          request: `{"countryCode":"CZ","vatNumber":"45274649"}`,
-          response,
-          response_sha256: createHash("sha256").update(response).digest("hex"),
-          http_status: 200
-        }
-      })
-      assert.isTrue(Schema.is(Answer)(answer))
-      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-      assert.match(call.head, /^POST \/check-vat-number HTTP/u)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("queries with numbers without prefix, and returns the verdict with its evidence", function* () {
+    const answer = yield* checkAgainst(czech, StandIn.answer(200, viesAnswer))
+    const response = JSON.stringify(viesAnswer)
+    assert.deepStrictEqual(answer, {
+      source: "vies",
+      valid: true,
+      code: null,
+      answered_at: DateTime.makeUnsafe("2026-10-03T21:02:05.698Z"),
+      company_name: "ČEZ, a. s.",
+      company_address: "Duhová 1444/2\nPRAHA 4 - MICHLE\n140 00  PRAHA 4",
+      consultation_number: null,
+      valid_from: null,
+      valid_until: null,
+      evidence: {
+        request: `{"countryCode":"CZ","vatNumber":"45274649"}`,
+        response,
+        response_sha256: createHash("sha256").update(response).digest("hex"),
+        http_status: 200
+      }
+    })
+    assert.isTrue(Schema.is(Answer)(answer))
+    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+    assert.match(call.head, /^POST \/check-vat-number HTTP/u)
+  })
 
-  it.effect("sends the requester without prefix too, and keeps the consultation number", () =>
-    Effect.gen(function* () {
-      const answer = yield* checkAgainst(
-        asRequester,
-        StandIn.answer(200, { ...viesAnswer, requestIdentifier: "WAPIAAAAaEDkvhHx" })
-      )
-      assert.strictEqual(answer.consultation_number, "WAPIAAAAaEDkvhHx")
-      assert.deepStrictEqual(yield* sent, [
-        {
-          countryCode: "CZ",
-          vatNumber: "45274649",
-          requesterMemberStateCode: "DE",
-          requesterNumber: "811115368"
-        }
-      ])
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("sends the requester without prefix too, and keeps the consultation number", function* () {
+    const answer = yield* checkAgainst(asRequester, StandIn.answer(200, { ...viesAnswer, requestIdentifier: "WAPIAAAAaEDkvhHx" }))
+    assert.strictEqual(answer.consultation_number, "WAPIAAAAaEDkvhHx")
+    assert.deepStrictEqual(yield* sent, [
+      {
+        countryCode: "CZ",
+        vatNumber: "45274649",
+        requesterMemberStateCode: "DE",
+        requesterNumber: "811115368"
+      }
+    ])
+  })
 
-  it.effect("retries once without a requester that VIES rejects", () =>
-    Effect.gen(function* () {
-      const answer = yield* checkAgainst(
-        asRequester,
-        StandIn.answer(200, viesError("INVALID_REQUESTER_INFO")),
-        StandIn.answer(200, { ...viesAnswer, requestIdentifier: "WAPIAAAAaEDkvhHx" })
-      )
-      assert.isTrue(answer.valid)
-      assert.isNull(answer.consultation_number)
-      assert.strictEqual(answer.evidence.request, `{"countryCode":"CZ","vatNumber":"45274649"}`)
-      assert.lengthOf(yield* sent, 2)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("retries once without a requester that VIES rejects", function* () {
+    const answer = yield* checkAgainst(
+      asRequester,
+      StandIn.answer(200, viesError("INVALID_REQUESTER_INFO")),
+      StandIn.answer(200, { ...viesAnswer, requestIdentifier: "WAPIAAAAaEDkvhHx" })
+    )
+    assert.isTrue(answer.valid)
+    assert.isNull(answer.consultation_number)
+    assert.strictEqual(answer.evidence.request, `{"countryCode":"CZ","vatNumber":"45274649"}`)
+    assert.lengthOf(yield* sent, 2)
+  })
 
-  it.effect("retries only once, and never after other failures", () =>
-    Effect.gen(function* () {
-      const rejected = StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))
-      const twice = yield* Effect.flip(checkAgainst(asRequester, rejected, rejected))
-      assert.strictEqual(twice.reason, "requester_rejected")
-      assert.lengthOf(yield* sent, 2)
-      yield* Effect.flip(checkAgainst(czech, rejected))
-      yield* Effect.flip(checkAgainst(asRequester, StandIn.answer(200, viesError("MS_UNAVAILABLE"))))
-      assert.lengthOf(yield* sent, 2)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("retries only once, and never after other failures", function* () {
+    const rejected = StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))
+    const twice = yield* Effect.flip(checkAgainst(asRequester, rejected, rejected))
+    assert.strictEqual(twice.reason, "requester_rejected")
+    assert.lengthOf(yield* sent, 2)
+    yield* Effect.flip(checkAgainst(czech, rejected))
+    yield* Effect.flip(checkAgainst(asRequester, StandIn.answer(200, viesError("MS_UNAVAILABLE"))))
+    assert.lengthOf(yield* sent, 2)
+  })
 
-  it.effect("stays within the timeout, including the second call", () =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(
-        Effect.flip(
-          checkAgainst(
-            asRequester,
-            (call) =>
-              Effect.andThen(TestClock.adjust("15 seconds"), StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))(call)),
-            StandIn.silence
-          )
+  own.effect("stays within the timeout, including the second call", function* () {
+    const fiber = yield* Effect.forkChild(
+      Effect.flip(
+        checkAgainst(
+          asRequester,
+          (call) =>
+            Effect.andThen(TestClock.adjust("15 seconds"), StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))(call)),
+          StandIn.silence
         )
       )
-      const { calls } = yield* StandIn.StandIn
-      yield* Queue.takeN(calls, 2)
-      yield* TestClock.adjust("4999 millis")
-      assert.strictEqual(fiber.pollUnsafe(), undefined)
-      yield* TestClock.adjust("1 millis")
-      const failure = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
-    }).pipe(Effect.provide(parts))
-  )
+    )
+    const { calls } = yield* StandIn.StandIn
+    yield* Queue.takeN(calls, 2)
+    yield* TestClock.adjust("4999 millis")
+    assert.strictEqual(fiber.pollUnsafe(), undefined)
+    yield* TestClock.adjust("1 millis")
+    const failure = yield* Fiber.join(fiber)
+    assert.deepStrictEqual([failure.reason, failure.scope, failure.retry], ["timeout", "member_state", "later"])
+  })
 
   const bodies: ReadonlyArray<readonly [string, VatId, object, object]> = [
     [
@@ -154,79 +143,71 @@ describe("a check", () => {
     ]
   ]
   for (const [name, vatId, body, expected] of bodies) {
-    it.effect(`understands ${name}`, () =>
-      Effect.gen(function* () {
-        const answer = yield* checkAgainst({ vatId, requester: id("DE811115368") }, StandIn.answer(200, body))
-        assert.containSubset(answer, expected)
-      }).pipe(Effect.provide(parts))
-    )
+    own.effect(`understands ${name}`, function* () {
+      const answer = yield* checkAgainst({ vatId, requester: id("DE811115368") }, StandIn.answer(200, body))
+      assert.containSubset(answer, expected)
+    })
   }
 
   for (const [code, fault] of viesCodes) {
     for (const status of [200, 400, 500]) {
-      it.effect(`turns ${code} with HTTP ${status} into a failure`, () =>
-        Effect.gen(function* () {
-          const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesError(code))))
-          assert.containSubset(failure, { source: "vies", code, ...fault })
-        }).pipe(Effect.provide(parts))
-      )
+      own.effect(`turns ${code} with HTTP ${status} into a failure`, function* () {
+        const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesError(code))))
+        assert.containSubset(failure, { source: "vies", code, ...fault })
+      })
     }
   }
 
-  it.effect("passes on the pause that VIES asks for", () =>
-    Effect.gen(function* () {
-      const script = StandIn.answer(503, viesError("SERVICE_UNAVAILABLE"), { "retry-after": "90" })
-      assert.strictEqual((yield* Effect.flip(checkAgainst(czech, script))).retry_after_s, 90)
-    }).pipe(Effect.provide(parts))
-  )
+  own.effect("passes on the pause that VIES asks for", function* () {
+    const script = StandIn.answer(503, viesError("SERVICE_UNAVAILABLE"), { "retry-after": "90" })
+    assert.strictEqual((yield* Effect.flip(checkAgainst(czech, script))).retry_after_s, 90)
+  })
 
-  it.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", () =>
-    Effect.gen(function* () {
-      const standIn = yield* StandIn.StandIn
-      const vies = yield* Vies.Vies
-      const spans: Array<Tracer.NativeSpan> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        }
-      })
-      yield* standIn.next(StandIn.answer(200, viesAnswer), StandIn.answer(200, viesError("MS_UNAVAILABLE")))
-      const attempt = SourceTelemetry.traced("vies", czech.vatId, vies.check(asRequester), () => undefined)
-      yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
-      yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
-      const attributes = {
-        "vatproof.source": "vies",
-        "vatproof.member_state": "CZ",
-        "http.request.method": "POST",
-        "server.address": "127.0.0.1",
-        "server.port": Number(new URL(standIn.baseUrl).port),
-        "url.full": `${standIn.baseUrl}/check-vat-number`,
-        "url.template": "/check-vat-number",
-        "http.response.status_code": 200
+  own.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", function* () {
+    const standIn = yield* StandIn.StandIn
+    const vies = yield* Vies.Vies
+    const spans: Array<Tracer.NativeSpan> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        spans.push(span)
+        return span
       }
-      assert.deepStrictEqual(
-        spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
+    })
+    yield* standIn.next(StandIn.answer(200, viesAnswer), StandIn.answer(200, viesError("MS_UNAVAILABLE")))
+    const attempt = SourceTelemetry.traced("vies", czech.vatId, vies.check(asRequester), () => undefined)
+    yield* attempt.pipe(Effect.provideService(Tracer.Tracer, tracer))
+    yield* Effect.flip(attempt).pipe(Effect.provideService(Tracer.Tracer, tracer))
+    const attributes = {
+      "vatproof.source": "vies",
+      "vatproof.member_state": "CZ",
+      "http.request.method": "POST",
+      "server.address": "127.0.0.1",
+      "server.port": Number(new URL(standIn.baseUrl).port),
+      "url.full": `${standIn.baseUrl}/check-vat-number`,
+      "url.template": "/check-vat-number",
+      "http.response.status_code": 200
+    }
+    assert.deepStrictEqual(
+      spans.map((span) => [span.name, Object.fromEntries(span.attributes)]),
+      [
+        ["POST /check-vat-number", { ...attributes, "vatproof.outcome": "answered" }],
         [
-          ["POST /check-vat-number", { ...attributes, "vatproof.outcome": "answered" }],
-          [
-            "POST /check-vat-number",
-            {
-              ...attributes,
-              "vatproof.outcome": "member_state_unavailable",
-              "vatproof.source.code": "MS_UNAVAILABLE",
-              "error.type": "member_state_unavailable"
-            }
-          ]
+          "POST /check-vat-number",
+          {
+            ...attributes,
+            "vatproof.outcome": "member_state_unavailable",
+            "vatproof.source.code": "MS_UNAVAILABLE",
+            "error.type": "member_state_unavailable"
+          }
         ]
-      )
-      for (const { status } of spans) {
-        const message = status._tag === "Ended" && Exit.isFailure(status.exit) ? String(status.exit.cause) : ""
-        assert.notInclude(message, "45274649")
-      }
-    }).pipe(Effect.provide(parts))
-  )
+      ]
+    )
+    for (const { status } of spans) {
+      const message = status._tag === "Ended" && Exit.isFailure(status.exit) ? String(status.exit.cause) : ""
+      assert.notInclude(message, "45274649")
+    }
+  })
 })
 
 describe("the status", () => {
