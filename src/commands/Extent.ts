@@ -1,4 +1,4 @@
-/** Which of the signed events an export has. */
+/** The range of signed events in an export. */
 export interface Extent {
   readonly from: number
   readonly to: number

@@ -13,7 +13,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
   it.effect("exports files that verify, with the tables for the tax authorities' software", function* () {
     const { apiKey, directory } = yield* Exported
     assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
-    // It has company names and addresses: other users of the machine must not read it.
+    // The export has company names and addresses, so other users of the machine must not read it.
     assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
     assert.sameMembers(readdirSync(directory), [
       "README.txt",
@@ -37,7 +37,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
     assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
     assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
-    // Each of the receipts, and the key: what a row says of it is proven like the rest.
+    // The rows of receipts and of the key have proofs like all others.
     assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
     const prefix = `"${apiKey.slice(0, 12)}"`
     const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(

@@ -12,7 +12,7 @@ const key = formatVerifier(signer)
 const next = signerOf(logName, "next")
 const nextSecret = Redacted.value(secretOf(logName, "next"))
 
-/** A log that `signer` has signed, in the test's database; gives back its folder. */
+/** Creates a log signed by `signer` in the test's database, and returns its folder. */
 const signed = Effect.gen(function* () {
   const folder = yield* temporaryFolder
   yield* Effect.scoped(
@@ -53,7 +53,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service whos
   it.effect("rotates from one key to both and then to the new one, without a gap", function* () {
     const folder = yield* temporaryFolder
     const { NOTARY_KEY: secret } = signing(folder)
-    /** How many keys have signed the newest checkpoint after one more event. */
+    /** Appends an event and returns the number of signatures of the newest checkpoint. */
     const signaturesWith = (keys: string, size: number) =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -84,7 +84,7 @@ const Origin = Schema.Struct({
   by: Schema.NullOr(Schema.String)
 })
 
-/** Who caused the events of an account. */
+/** Actors of an account's events. */
 const originsOf = Effect.fnUntraced(function* (accountId: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({

@@ -86,7 +86,7 @@ const started = Effect.gen(function* () {
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
   it.effect("erases names and addresses completely, and all proofs still verify", function* () {
     const { answer, apiKey, folder, service, settings } = yield* started
-    // A process, whose output can be read: it says all that it can.
+    // A process with the most verbose log level, whose output can be read.
     const other = yield* RunningService.spawn({
       ...settings,
       DATA_DIR: join(folder, "other"),
@@ -115,7 +115,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     assert.isNull((yield* command("projections", "rebuild", "--all")).failure)
     assert.deepStrictEqual(occurrences(yield* dump), [])
 
-    // What replicas remembered is out of date by the append of the erasure.
+    // The append of the erasure invalidates the caches of the replicas.
     for (const replica of [service, other]) {
       const { body } = yield* replica.validate(vatId, { key: apiKey })
       assert.containSubset(body, { valid: true, company_name: null, company_address: null, source: "cache" })
@@ -145,7 +145,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     for (const directory of [before, after]) {
       assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", key)).failure, directory)
     }
-    // Who has an old export deletes its folder of personal data, and the rest stays verifiable.
+    // An older export stays verifiable after its folder of personal data is deleted.
     rmSync(join(before, "personal"), { recursive: true })
     assert.deepStrictEqual(occurrences(textIn(before)), [])
     const without = yield* command("audit", "verify", "--export", before, "--key", key)

@@ -32,7 +32,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
   it.effect("shows how long a stuck projection has not advanced", function* () {
     yield* command("auditor", "add", "tax office")
     const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
-    // Of newer rules than the service's, which therefore leaves it alone.
+    // The table has a newer version than the service, which does not update it.
     yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_index'")
     assert.match(
       (yield* command("projections", "list")).output,

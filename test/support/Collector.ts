@@ -1,6 +1,6 @@
 /**
  * An independent OpenTelemetry collector (@elastic/mockotlpserver), with what it received. It listens on the process's own
- * channels, so a test file has one of them; replicas are told apart by their OTEL_SERVICE_NAME.
+ * channels, so a test file has one of them. OTEL_SERVICE_NAME identifies the replica.
  */
 import { MockOtlpServer, normalizeLogs, normalizeMetrics, normalizeTrace } from "@elastic/mockotlpserver"
 import { Array as Arr, Context, Effect, Layer, Schedule, Schema } from "effect"

@@ -53,7 +53,7 @@ const Document = Schema.Struct({
   })
 })
 
-/** The document, as far as tests look at it. */
+/** The parts of the document that tests read. */
 export const described = Schema.decodeUnknownSync(Document)(openApi)
 
 /** The document, as JSON. */

@@ -28,7 +28,7 @@ export interface Busy {
   readonly receiptId: string
 }
 
-/** `run` tells the runs on a database apart. `isFilled` once FilledLog.fill has run. */
+/** `run` is the number of the run on a database. `isFilled` is true after FilledLog.fill. */
 export interface Drive {
   readonly busy: Busy
   readonly run: number

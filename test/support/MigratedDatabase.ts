@@ -12,7 +12,7 @@ export const asAdministrator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.provide(effect, Postgres.layerAdministrator({ url, maxConnections: 4 }), { local: true })
   )
 
-/** One statement of the administrator. */
+/** Runs a statement as the administrator. */
 export const execute = (statement: string) =>
   asAdministrator(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared))
 

@@ -19,18 +19,18 @@ export const muster = {
   company_city: "Berlin"
 }
 
-/** Asks for a confirmation of `muster`, unless `more` says otherwise. */
+/** Requests a confirmation of `muster`; `more` overrides fields. */
 export const confirm = (client: ServiceClient, vatId: string, key: string | undefined, more: Ask["query"] = muster) =>
   client.validate(vatId, { key, query: { requester_vat_id: "DE811115368", ...more } })
 
-/** Where receipts are read. */
+/** Path of receipts. */
 export const receiptsPath = "/v1/qualified-confirmations"
 
 const Confirmed = Schema.Struct({
   qualified_confirmation: Schema.Struct({ receipt_id: Schema.String, issued_at: Schema.String })
 })
 
-/** What a confirmation says about its receipt. */
+/** Receipt id in the response to a confirmation. */
 export const decodeConfirmed = Schema.decodeUnknownEffect(Confirmed)
 
 export const receiptIdOf = (reply: Reply) =>

@@ -55,7 +55,7 @@ export const sessionOptions = "-c auto_explain.log_min_duration=0"
 /** An entry of the service's own connections (Postgres.ts). */
 const entry = /^vatproof\|LOG: {2}duration: \S+ ms {2}plan:\n(?<json>(?:\t.*\n)+)/gmu
 
-/** What was explained since the log had `from` characters, and how many it has now. */
+/** Plans logged after the first `from` characters, and the current length of the log. */
 export const read = Effect.fnUntraced(function* (file: string, from: number) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.readFileString(file)

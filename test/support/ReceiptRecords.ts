@@ -21,7 +21,7 @@ const result: Receipt["result"] = {
   official_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ"
 }
 
-/** What may differ from the usual receipt. */
+/** Fields that may differ from the default receipt. */
 export interface Differences {
   readonly receiptId?: string
   readonly target?: string

@@ -183,7 +183,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   // A separate memo map: two replicas share nothing but the database.
   yield* Layer.buildWithMemoMap(service, Layer.makeMemoMapUnsafe(), scope).pipe(
     Effect.provideService(Clock.Clock, clock),
-    // As in a process of its own: the breaker of another replica would be closed by its queries.
+    // Each replica has its own breaker, as in its own process. Queries of one replica must not close the breaker of another.
     Effect.provideService(DatabaseBreaker.DatabaseBreaker, DatabaseBreaker.make()),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
@@ -201,7 +201,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
 /** Starts a separate replica in this process; it is ready when this returns, and stops with the scope. */
 export const start = (settings: Settings = {}) => Effect.map(launch(settings), ({ replica }) => replica)
 
-/** Each of them holds connections to the database, and works in the background. */
+/** Each service holds connections to the database and runs background jobs. */
 const maxIdle = 6
 
 /** A replica for exclusive use until the scope ends. */

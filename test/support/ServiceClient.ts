@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
 
-/** What a request has besides its path. */
+/** Options of a request. */
 export interface Ask {
   readonly method?: HttpMethod.HttpMethod
   readonly query?: Readonly<Record<string, string>>

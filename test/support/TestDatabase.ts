@@ -35,7 +35,7 @@ export const layer = Layer.effect(
   Effect.suspend(() => make(inject("runName")))
 ).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 
-/** One without migrations. */
+/** A database without migrations. */
 export const layerEmpty = Layer.effect(TestDatabase, make("template0 ENCODING 'UTF8' LOCALE 'C'")).pipe(
   Layer.provide(NodeCrypto.layerSecureRandom)
 )

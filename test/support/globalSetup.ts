@@ -64,7 +64,7 @@ const flags = settings.flatMap((setting) => ["-c", setting])
 
 const image = "postgres:17-alpine"
 
-/** testcontainers knows where an engine may be. It asks in a process of its own: an engine that hangs would keep this one open. */
+/** testcontainers finds the engine. It runs in a process of its own, because an engine that hangs would keep this process alive. */
 const askForEngine = `import("testcontainers").then((module) => module.getContainerRuntimeClient()).then(
   () => process.exit(0),
   () => process.exit(1)

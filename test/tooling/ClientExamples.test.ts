@@ -11,7 +11,7 @@ import { assert, describe, layer } from "#test/support/Test.ts"
 
 const folder = join(import.meta.dirname, "../../docs/examples")
 
-/** How each is run, and what it says of a valid VAT ID. */
+/** Command of each example, and its output for a valid VAT ID. */
 const languages = [
   { name: "curl", command: "sh", needs: "curl", file: "validate.sh", says: /"valid":true/u },
   {

@@ -8,7 +8,7 @@ interface Reach {
 
 const list = (specifiers: string): ReadonlyArray<string> => specifiers.trim().split(/\s+/u)
 
-/** What the files of each folder may import, and what not. */
+/** Allowed and forbidden imports of each folder. */
 const reaches: Readonly<Record<string, Reach>> = {
   "src/domain": {
     may: list("effect #domain/vat/VatId.ts"),
@@ -82,7 +82,7 @@ const reaches: Readonly<Record<string, Reach>> = {
 
 interface Form {
   readonly text: (name: string, specifier: string) => string
-  /** The rules that this form breaks whatever it imports. */
+  /** Rules that this form violates with any import. */
   readonly always: ReadonlyArray<string>
 }
 

@@ -3,7 +3,7 @@ import { configuration, lintPlanted } from "#test/tooling/Planted.ts"
 
 interface Violation {
   readonly rule: string
-  /** `src/domain` unless said otherwise. */
+  /** Default: `src/domain`. */
   readonly folder?: string
   /** The text of a file that exports `name`, as its file is called. */
   readonly text: (name: string) => string

@@ -27,7 +27,7 @@ export const makeOnce = Effect.map(
       const bucket = `idempotency/${id}`
       return Effect.gen(function* () {
         if (!(yield* acquireLease(bucket, lease))) return yield* new IdempotencyInProgress({})
-        // What cannot be released now ends by itself.
+        // A lease that cannot be released now expires.
         return yield* Effect.ensuring(work, Effect.ignore(releaseLease(bucket)))
       })
     }

@@ -38,7 +38,7 @@ export interface Charge {
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
   /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
-  /** What makes the event the only one of its kind. */
+  /** The key that makes the event unique. */
   readonly identity?: IdentifiedEvent | undefined
 }
 

@@ -39,7 +39,7 @@ export const orTooMany =
   ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
     granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
 
-/** What was spent of a budget of the day (UTC), also by others, and when the day ends. */
+/** Whether a call fits in a budget per day (UTC) of all replicas, the calls so far, and the time until the day ends. */
 export interface Spending {
   readonly granted: boolean
   readonly spent: number

@@ -13,7 +13,7 @@ export interface KeyPair {
   readonly sign: (message: Uint8Array) => Uint8Array
 }
 
-/** What depends on its arguments alone. */
+/** Pure functions. */
 export interface PureCrypto {
   readonly sha256: Sha256
   /** The same digest as 64 lower-case hex digits. */

@@ -1,6 +1,6 @@
 /**
- * When the engine may ask the BZSt: the same question at most every five minutes on all replicas together, and a repeated attempt not between 23:00
- * and 05:00 in Germany, when the BZSt does not answer reliably. The first attempt is the client's own question, which has no such hours.
+ * Limits the engine's calls of the BZSt. All replicas together send the same question at most every five minutes. Retries pause between 23:00
+ * and 05:00 in Germany, when the BZSt does not answer reliably. The first attempt is exempt, because the client waits for it.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
@@ -17,7 +17,7 @@ export const untilQuietEnds = (now: DateTime.Utc): Duration.Duration => {
   return Duration.minutes(hours * 60 - minute)
 }
 
-/** Gives a function that takes the right to ask, or says how long to wait for it. */
+/** Returns a function that acquires permission for a call, or returns the time to wait. */
 export const make = Effect.map(RateLimits, ({ acquireSlot }) =>
   Effect.fnUntraced(function* (question: string, attempts: number) {
     const quietFor = attempts === 1 ? Duration.zero : untilQuietEnds(yield* DateTime.now)

@@ -12,7 +12,7 @@ import { ValidationReader, type ValidationRecord } from "#domain/pending/Validat
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import type { Validation, ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
 
-/** No such validation, or not the key's: a client is not told which. */
+/** The validation does not exist or belongs to another key. Clients are not told which. */
 export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()("ValidationNotFound", {}) {
   override get message() {
     return "There is no such validation of yours"
@@ -20,8 +20,8 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 }
 
 /**
- * `wait` is how long to wait for the answer before the validation is left pending; null: the client does not accept a pending one. `matchFormat` is the
- * form of the response to a GET; null for a POST. One Idempotency-Key is for one of them.
+ * `wait` is the time to wait for the answer before the validation is left pending. Null: the client does not accept a pending validation. `matchFormat`
+ * is the format of the response to a GET, and null for a POST. An Idempotency-Key is valid for one of the two methods.
  */
 export interface Submission {
   readonly caller: KeyCaller
@@ -33,13 +33,13 @@ export interface Submission {
   readonly matchFormat: "words" | "letters" | null
 }
 
-/** `isReplayed`: the same request with the same Idempotency-Key came before. */
+/** `isReplayed`: an earlier request had the same content and Idempotency-Key. */
 export interface Submitted {
   readonly record: ValidationRecord
   readonly isReplayed: boolean
 }
 
-/** What was stored: a task, and its answer unless it is pending. */
+/** A stored task, and its answer unless it is pending. */
 interface Stored {
   readonly keyId: string
   readonly taskId: string
@@ -48,9 +48,9 @@ interface Stored {
   readonly wait: Duration.Duration
 }
 
-/** How often a client that waits looks for what another replica has closed. */
+/** Interval at which a waiting client checks for tasks that another replica has closed. */
 const lookEvery = Duration.millis(500)
-/** Clients of a replica that may wait; further ones are answered at once. */
+/** Maximum number of waiting clients per replica. Further ones get a response at once. */
 const maxWaiting = 2_000
 
 const makeAwaitClosed = Effect.gen(function* () {
@@ -106,14 +106,14 @@ const make = Effect.gen(function* () {
     return yield* find(keyId, validationId)
   })
 
-  /** What the same request with the same key was answered with; none if there was none. */
+  /** The stored response to an earlier request with the same content and key. */
   const replay = Effect.fnUntraced(function* (keyId: string, validationId: string, requestHash: string) {
     const found = yield* reader.find(keyId, validationId)
     if (Option.isSome(found) && found.value.requestHash !== requestHash) return yield* new IdempotencyKeyReused({})
     return found
   })
 
-  /** What was stored just now is at hand: a record of it reads no event, and is what is read later. */
+  /** Builds the record of a task that was just stored, without reading an event. A later read returns the same. */
   const recordOf = Effect.fnUntraced(function* ({ answer, keyId, requestHash, taskId, wait }: Stored) {
     const summary = answer === null && Duration.isPositive(wait) ? Option.none() : yield* reader.summary(keyId, taskId)
     if (Option.isNone(summary) || (answer === null && summary.value.state !== "pending")) return yield* get(keyId, taskId, wait)
@@ -155,7 +155,7 @@ const make = Effect.gen(function* () {
     )
   })
 
-  /** A validation that has ended stays what it is. */
+  /** Cancels a pending validation. Returns others unchanged. */
   const cancel = Effect.fn("PendingValidations.cancel")(function* (caller: KeyCaller, validationId: string) {
     const { accountId, keyId } = caller
     const { state, vatId } = yield* find(keyId, validationId)
@@ -169,7 +169,7 @@ const make = Effect.gen(function* () {
   return { submit, get, cancel, referenceHashOf, page: reader.page }
 })
 
-/** All that makes a request the same one. */
+/** The content by which requests are compared. */
 const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
   const { company, forceLive, input, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }

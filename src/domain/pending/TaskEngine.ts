@@ -1,6 +1,6 @@
 /**
- * Answers the validations that were accepted: claims tasks that are due, asks as their client would, and records the answer, which closes the task.
- * Every replica runs one. A worker that dies leaves a lease that ends, and the id of the closing event lets nothing be recorded twice.
+ * Answers accepted validations: claims due tasks, calls the sources, and records the answer, which closes the task. Every replica runs one engine.
+ * The lease of a killed worker expires. The id of the closing event prevents a second answer.
  */
 import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -17,9 +17,9 @@ import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { ValidateVatId, type ValidationFailure } from "#domain/validation/ValidateVatId.ts"
 
-/** A replica looks for tasks of others, and for those that have become due, this often. */
+/** Polling interval for due tasks and for tasks of other replicas. */
 const poll = Duration.seconds(1)
-/** Between two claims of a replica, however many acceptances wake it: a claim looks at all member states. */
+/** Minimum interval between two claims of a replica, because each claim reads the tasks of all member states. */
 const betweenClaims = Duration.millis(50)
 /** A third of the lease (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
@@ -30,7 +30,7 @@ const attempts = Metrics.counter("vatproof.tasks.attempts", {
   description: "Attempts to answer accepted validations"
 })
 
-/** What an attempt came to: the task is closed, or waits. */
+/** Result of an attempt: the task is closed or waits. */
 type Outcome =
   | { readonly _tag: "Closed" }
   | { readonly _tag: "Waits"; readonly failure: string | null; readonly wait: Duration.Duration }
@@ -64,7 +64,7 @@ const makeAttempt = Effect.gen(function* () {
       ...request,
       mayAskBzst: !Duration.isPositive(bzstWait),
       credential: { _tag: "KeyId", keyId },
-      // It was counted in the caller's minute when it was accepted.
+      // The acceptance counted the call in the caller's rate window.
       standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
       input: vatId,
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
@@ -106,7 +106,7 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
 }
 
-/** Tasks that wait for the next day's budget come back over this time, so that others are not behind all of them. */
+/** Tasks that wait for the next day's budget become due spread over this time, so that they do not delay other tasks. */
 const budgetSpread = Duration.minutes(10)
 
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>
@@ -129,9 +129,9 @@ const make = Effect.gen(function* () {
       if (exit.value._tag === "Closed") return signals.closed(task.taskId)
       return queue.defer(task, exit.value.wait, exit.value.failure)
     }
-    // A service that stops gives its tasks to the others.
+    // A stopping service releases its tasks for other replicas.
     if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, Duration.zero, null)
-    // The lease ends by itself if the database is away.
+    // During a database outage the lease expires instead.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
           Effect.logError(`The task ${task.taskId} failed by a defect; it is tried again`, exit.cause),

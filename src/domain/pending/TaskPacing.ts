@@ -1,17 +1,17 @@
 /**
- * How many tasks of each member state a replica works on. None while its register is not asked; one at a time while the next call is to show
- * whether it answers; two when it answers again, then twice as many after each round, up to what a register is asked at once.
+ * Number of concurrent tasks per member state on a replica. It is zero while the register is unavailable, one while it is degraded, and two after its
+ * recovery. It then doubles after each round up to the limit per register.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskPlaces } from "#domain/pending/TaskQueue.ts"
 import type { MemberStateStatus } from "#domain/vat/Sources.ts"
 
 const places = { first: 2, most: 10 }
-/** Tasks of all member states that a replica works on. */
+/** Maximum number of concurrent tasks of a replica. */
 const maxRunning = 200
-/** A task shows at most this often whether its register answers again. */
+/** Minimum interval between tasks that probe a register. */
 const scoutEveryMs = 5_000
-/** The state of the registers is looked up this often. */
+/** Interval at which the state of the registers is read. */
 const observeEveryMs = 250
 
 interface Pace {
@@ -21,7 +21,7 @@ interface Pace {
   /** Answers since the limit was set. */
   answered: number
   state: MemberStateStatus["state"]
-  /** When the register answered again, while tasks that wait for it are still to be woken; null otherwise. */
+  /** Time of the register's recovery while tasks still wait for it; else null. */
   recoveredMs: number | null
 }
 
@@ -31,14 +31,14 @@ export const make = () => {
     paces.set(memberState, { memberState, running: 0, limit: places.first, answered: 0, state: "operational", recoveredMs: null })
   }
   let observedMs = -observeEveryMs
-  /** Places that the last claim was for. */
+  /** Slots of the last claim. */
   let asked: ReadonlyArray<TaskPlaces> = []
 
   const limitOf = ({ limit, state }: Pace) => (state === "operational" ? limit : state === "degraded" ? 1 : 0)
 
   return {
     isStale: (nowMs: number) => nowMs - observedMs >= observeEveryMs,
-    /** Takes in how the registers are. */
+    /** Updates the state of the registers. */
     observe: (statuses: ReadonlyArray<MemberStateStatus>, nowMs: number) => {
       observedMs = nowMs
       for (const { prefix, state } of statuses) {
@@ -49,7 +49,7 @@ export const make = () => {
         pace.state = state
       }
     },
-    /** What to claim now. */
+    /** Returns the slots to claim now. */
     places: (nowMs: number): ReadonlyArray<TaskPlaces> => {
       const all = [...paces.values()]
       let left = maxRunning - all.reduce((sum, { running }) => sum + running, 0)
@@ -63,7 +63,7 @@ export const make = () => {
       })
       return asked
     },
-    /** Takes in what was claimed. A register that answers, and has fewer tasks than places, has no more to wake. */
+    /** Records claimed tasks. A recovered register with fewer tasks than slots has no more waiting tasks. */
     claimed: (tasks: ReadonlyArray<ClaimedTask>) => {
       for (const { memberState, places } of asked) {
         const pace = paces.get(memberState)
@@ -76,7 +76,7 @@ export const make = () => {
         if (pace !== undefined) pace.running += 1
       }
     },
-    /** Takes in the end of an attempt. */
+    /** Records the end of an attempt. */
     ended: (memberState: string, isAnswered: boolean) => {
       const pace = paces.get(memberState)
       if (pace === undefined) return

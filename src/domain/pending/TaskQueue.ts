@@ -5,8 +5,8 @@ import type { CompanyData } from "#domain/receipts/Confirmation.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * How many tasks of a member state to claim at most. `wakeMs`: also those that wait for its register, if their last attempt is older than this; null:
- * only those that are due.
+ * Maximum number of tasks of a member state to claim. With `wakeMs`, also claims tasks that wait for the register if their last attempt is older. With
+ * null, claims only due tasks.
  */
 export interface TaskPlaces {
   readonly memberState: string
@@ -14,24 +14,24 @@ export interface TaskPlaces {
   readonly wakeMs: number | null
 }
 
-/** A task that this replica has; `claim` names the attempt, which is the `attempts`-th. */
+/** A task that this replica has claimed. `claim` identifies the attempt, and `attempts` is its number. */
 export interface ClaimedTask {
   readonly taskId: string
   readonly claim: string
   readonly position: number
   readonly accountId: string
   readonly keyId: string
-  /** Null if it is no item of a batch. */
+  /** Null for a single validation. */
   readonly batchId: string | null
   readonly vatId: string
   readonly memberState: string
   readonly attempts: number
   readonly isExpired: boolean
-  /** Of a batch that was cancelled. */
+  /** Whether the batch was cancelled. */
   readonly isCancelled: boolean
 }
 
-/** What was accepted. `request` is null once its personal data was erased. */
+/** The accepted request. `request` is null once its personal data is erased. */
 export interface AcceptedTask {
   readonly accountId: string
   readonly keyId: string
@@ -44,20 +44,20 @@ export interface AcceptedTask {
   } | null
 }
 
-/** How a task ends without an answer. */
+/** The event that ends a task without an answer. */
 export type TaskEnd = "expired" | CancelReason
 
 export class TaskQueue extends Context.Service<
   TaskQueue,
   {
-    /** Claims tasks that are due, and some that have expired. */
+    /** Claims due tasks and some expired tasks. */
     readonly claim: (places: ReadonlyArray<TaskPlaces>) => Effect.Effect<ReadonlyArray<ClaimedTask>, StoreUnavailable>
-    /** Says that their worker is alive. */
+    /** Extends the leases of the tasks. */
     readonly keep: (tasks: ReadonlyArray<ClaimedTask>) => Effect.Effect<void, StoreUnavailable>
-    /** Gives a task back; it is due after `wait`. `failure` is why (`vies:MS_UNAVAILABLE`); null leaves the last one. */
+    /** Releases a task, which is due again after `wait`. `failure` is the reason (`vies:MS_UNAVAILABLE`); null keeps the last one. */
     readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
     readonly accepted: (task: ClaimedTask) => Effect.Effect<AcceptedTask, StoreUnavailable>
-    /** Ends a task without an answer, unless it has ended. */
+    /** Ends an open task without an answer. */
     readonly close: (taskId: string, task: AcceptedTask, end: TaskEnd) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/pending/TaskQueue") {}

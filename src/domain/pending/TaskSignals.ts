@@ -1,9 +1,9 @@
-/** Tells the fibers of this process about tasks: the engine and the opening of batches that there is work, clients that wait that a task was closed. */
+/** Signals within the process: new work for the engine and for the opening of batches, and closed tasks for waiting clients. */
 import { Context, Deferred, type Duration, Effect, Layer, Queue } from "effect"
 
 const makeBell = Effect.map(Queue.sliding<void>(1), (rung) => ({
   ring: Effect.asVoid(Queue.offer(rung, undefined)),
-  /** Ends when there may be work, and after `patience` in any case. */
+  /** Completes when there may be work, or after `patience`. */
   heard: (patience: Duration.Input) => Effect.asVoid(Effect.timeoutOption(Queue.take(rung), patience))
 }))
 
@@ -21,7 +21,7 @@ const make = Effect.gen(function* () {
       Effect.sync(() => {
         for (const one of waiting.get(taskId) ?? []) Deferred.doneUnsafe(one, Effect.void)
       }),
-    /** Ends when this replica closes the task, and after `patience` in any case. */
+    /** Completes when this replica closes the task, or after `patience`. */
     awaitClosed: (taskId: string, patience: Duration.Input) =>
       Effect.suspend(() => {
         const closed = Deferred.makeUnsafe<void>()

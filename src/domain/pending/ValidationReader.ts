@@ -1,10 +1,10 @@
-/** Reads accepted validations, each API key its own. */
+/** Reads the accepted validations of an API key. */
 import { Context, type DateTime, type Effect, type Option } from "effect"
 import type { ValidationState } from "#domain/validation/PendingValidation.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 
-/** Why the last attempt brought no answer; `source` is null if none was asked. */
+/** Failure of the last attempt. `source` is null if no source was called. */
 export interface LastFailure {
   readonly source: string | null
   readonly code: string
@@ -21,7 +21,7 @@ export interface ValidationSummary {
   readonly nextAttemptAt: DateTime.Utc
 }
 
-/** `requestId` and `requestHash` are those of the acceptance. `validation` is there once it is final, `reason` if it was cancelled. */
+/** `requestId` and `requestHash` are those of the acceptance. A final one has `validation`, a cancelled one `reason`. */
 export interface ValidationRecord extends ValidationSummary {
   readonly requestId: string
   readonly requestHash: string | null
@@ -29,7 +29,7 @@ export interface ValidationRecord extends ValidationSummary {
   readonly reason: string | null
 }
 
-/** Newest first; `before` is the position that a page goes on from, null for the first page. */
+/** Newest first. `before` is the position after which a page starts; null for the first page. */
 export interface ValidationPageRequest {
   readonly keyId: string
   readonly states: ReadonlyArray<ValidationState>
@@ -39,7 +39,7 @@ export interface ValidationPageRequest {
   readonly limit: number
 }
 
-/** `next` is the position that the next page goes on from, null on the last page. */
+/** `next` is the `before` of the next page; null on the last page. */
 export interface ValidationPage {
   readonly validations: ReadonlyArray<ValidationSummary>
   readonly next: number | null
@@ -49,7 +49,7 @@ export class ValidationReader extends Context.Service<
   ValidationReader,
   {
     readonly find: (keyId: string, validationId: string) => Effect.Effect<Option.Option<ValidationRecord>, StoreUnavailable>
-    /** The same without its answer: reads no event. */
+    /** Reads a validation without its answer, and therefore no event. */
     readonly summary: (keyId: string, validationId: string) => Effect.Effect<Option.Option<ValidationSummary>, StoreUnavailable>
     readonly page: (request: ValidationPageRequest) => Effect.Effect<ValidationPage, StoreUnavailable>
   }

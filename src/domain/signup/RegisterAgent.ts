@@ -71,7 +71,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     return key === null ? Effect.die("No API key could be computed") : Effect.succeed(key)
   }
 
-  /** Whether this registration was made before. */
+  /** Whether the request repeats an earlier registration. */
   const isRepeated = Effect.fnUntraced(function* (accountId: string, apiKey: string) {
     const before = yield* accounts.findRegistration(accountId)
     if (before === null) return false

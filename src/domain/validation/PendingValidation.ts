@@ -8,7 +8,7 @@ import { Reference } from "#domain/kernel/PersonalData.ts"
 export const ValidationState = Schema.Literals(["pending", "final", "expired", "cancelled"])
 export type ValidationState = typeof ValidationState.Type
 
-/** How long a validation stays open unless the client says otherwise, and at most. */
+/** Default and maximum time that a validation stays open. */
 export const expiry = { usual: Duration.hours(72), longest: Duration.days(14) }
 
 const ofTask = { account_id: Schema.String, key_id: Schema.String, vat_id: Schema.String }
@@ -20,7 +20,7 @@ const Company = Schema.Struct({
   city: Schema.NullOr(Schema.String)
 })
 
-/** What else was asked, as far as it was supplied. */
+/** Supplied parameters of the request. */
 const AcceptedDocument = Schema.Struct({
   requester_vat_id: Schema.optionalKey(Schema.String),
   company: Schema.optionalKey(Company),
@@ -29,8 +29,8 @@ const AcceptedDocument = Schema.Struct({
 export type AcceptedDocument = typeof AcceptedDocument.Type
 
 /**
- * A validation was accepted; the event's id is the validation's. `request_hash` is a keyed hash of the request, if it came with an Idempotency-Key;
- * `reference_hash` is one of its reference. Requester, company and reference are in the personal document.
+ * A validation was accepted. The event's id is the id of the validation. `request_hash` is a keyed hash of a request with an Idempotency-Key.
+ * `reference_hash` is a keyed hash of the reference. Requester, company and reference are in the personal document.
  */
 export const ValidationAccepted = DomainEvent.definePersonal(
   [
@@ -52,7 +52,7 @@ export const ValidationAccepted = DomainEvent.definePersonal(
 /** No source answered before the validation expired. Nothing is known about the VAT ID, and nothing was charged. */
 export const ValidationExpired = DomainEvent.define("ValidationExpired", 1, Schema.Struct(ofTask))
 
-/** Why a validation ends without an answer: on request, its key ended, its plan no longer allows it, or its personal data was erased. */
+/** Reason for a cancellation: a request, the end of the key, a plan that no longer allows it, or an erasure of personal data. */
 export const CancelReason = Schema.Literals(["requested", "key_revoked", "not_allowed", "erased"])
 export type CancelReason = typeof CancelReason.Type
 
@@ -70,10 +70,10 @@ export const computedId = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">, ...part
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** The id of the event that closes a task, whatever that event is: so there is one. */
+/** The id of the event that closes a task. All closing events have the same id, so a task is closed once. */
 export const closingId = (crypto: Pick<PureCrypto, "sha256Hex">, taskId: string): string => computedId(crypto, "closed", taskId)
 
-/** What a client asks to be accepted. */
+/** A request for an accepted validation. */
 export interface Opening {
   readonly expiresAt: DateTime.Utc
   /** Null without an Idempotency-Key. */
@@ -88,7 +88,7 @@ export interface ValidationTask {
   readonly opening: Opening | null
 }
 
-/** What the document of an acceptance has. */
+/** The personal document of an acceptance. */
 export const documentOf = (
   requesterVatId: string | null,
   company: CompanyData | null,
@@ -105,14 +105,14 @@ export const documentOf = (
 const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
 const longestWait = Duration.minutes(30)
 
-/** The wait after the `attempts`-th attempt; `random` (0 to 1) varies it by a fifth either way, so that tasks do not come back in step. */
+/** The delay after attempt number `attempts`. `random` (0 to 1) varies it by ±20 %, so that tasks spread out. */
 export const retryDelay = (attempts: number, random: number): Duration.Duration =>
   Duration.times(waits[attempts - 1] ?? longestWait, 0.8 + 0.4 * random)
 
-/** The failure of a task whose key has used up its month. */
+/** The failure of a task whose key has used up its quota. */
 export const quotaFailure = "QUOTA"
 
-/** The same wait for a task without quota: a new month has a new quota. */
+/** The same delay for a task without quota, which a new month renews. */
 export const quotaDelay = (
   attempts: number,
   random: number,

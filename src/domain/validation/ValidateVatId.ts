@@ -109,7 +109,7 @@ const makeLater = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Co
   })
 })
 
-/** Asks nobody. */
+/** Makes no calls. */
 const never: Asking<null> = { confirm: () => Effect.succeed(null), lookUp: () => Effect.succeed(null) }
 
 const make = Effect.fnUntraced(function* (rules: ValidationRules) {

@@ -30,11 +30,11 @@ export interface ValidationRequest extends Admission.Call {
   readonly reference: string | null
   readonly company: CompanyData | null
   readonly forceLive: boolean
-  /** False: the BZSt does not stand in for VIES this time. */
+  /** False disables the fallback from VIES to the BZSt. */
   readonly mayAskBzst?: boolean
-  /** The task that the validation belongs to, where it has an id of its own. */
+  /** The task of a validation that has an id of its own. */
   readonly task?: ValidationTask
-  /** What makes the event of a confirmation the only one for an Idempotency-Key, where there is no task. */
+  /** Ensures one event per Idempotency-Key for a confirmation without a task. */
   readonly identity?: IdentifiedEvent
 }
 
@@ -152,7 +152,7 @@ export const acceptedOf = (question: Question): DomainEvent | undefined => {
   return ValidationAccepted.make(facts, documentOf(request.requesterVatId, request.company, request.reference))
 }
 
-/** What makes the event that answers the question the only one, where that is asked for. */
+/** The key that makes the answering event unique, if one is required. */
 export const identityOf = (question: Question): IdentifiedEvent | undefined => {
   const { identity, task } = question.request
   if (task === undefined) return identity

@@ -1,4 +1,4 @@
-/** The task queue on vatproof.tasks: its facts move with the append, its schedule by functions of its own (migrations/functions/tasks.sql). */
+/** The task queue on vatproof.tasks. The append updates its facts, functions in migrations/functions/tasks.sql update its schedule. */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -11,7 +11,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** How long a worker that says nothing keeps a task. */
+/** Lease of a task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))
 const retryFor = "3 seconds"
 
@@ -31,7 +31,7 @@ const Claimed = Schema.Struct({
   is_cancelled: Schema.NullOr(Schema.Boolean)
 })
 
-/** Statements that schedule tasks. A claim is not repeated blindly: a worker that does not hear of it loses it with the lease. */
+/** Statements that schedule tasks. A claim is not retried: if its response is lost, the lease expires. */
 const makeSchedule = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto

@@ -27,7 +27,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
-/** Bounds: tasks found by one statement, and readers that may wait for it. */
+/** Limits: tasks per statement, and readers that wait for it. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
@@ -63,7 +63,7 @@ const decodeMetadata = Schema.decodeUnknownOption(Schema.Struct({ request_id: Sc
 
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/u
 
-/** What of an answer's personal document a response shows; nothing once it was erased. */
+/** Fields of an answer's personal document that a response shows; all null after its erasure. */
 interface Names {
   readonly company_name: string | null
   readonly company_address: string | null
@@ -139,7 +139,7 @@ const makeAnswers = Effect.gen(function* () {
   return { at, outcomeAt }
 })
 
-/** What was stored was parsed before. */
+/** Parses a stored VAT ID, which was valid before it was stored. */
 const vatIdOf = (text: string) => Result.match(VatIds.parse(text), { onFailure: Effect.die, onSuccess: Effect.succeed })
 
 const makeQueries = Effect.gen(function* () {
@@ -172,7 +172,7 @@ const makeQueries = Effect.gen(function* () {
       limit: Schema.Int
     }),
     Result: Row,
-    // Each state has an index of its own order, so that a page reads no more than its rows of each.
+    // Each state has an index in the order of the page, so that a page reads at most its own number of rows per state.
     execute: ({ before, keyId, limit, referenceHash, states, vatId }) => {
       const filter = [
         ...(vatId === null ? [] : [sql`t.vat_id = ${vatId}`]),
@@ -188,7 +188,7 @@ const makeQueries = Effect.gen(function* () {
   return { find, findPage }
 })
 
-/** What the column `failure` says. */
+/** Parses the column `failure`. */
 export const failureOf = (failure: string | null): LastFailure | null => {
   if (failure === null) return null
   const [source = "", code] = failure.split(/:(.*)/su)
@@ -236,7 +236,7 @@ const make = Effect.gen(function* () {
     Effect.map(rowOf(keyId, validationId), (row) => Option.map(Option.fromUndefinedOr(row), summaryOf))
 
   const page = Effect.fn("PgValidationReader.page")(function* ({ before, limit, ...filter }: ValidationPageRequest) {
-    // One more than asked for tells whether there is another page.
+    // One additional row shows whether there is another page.
     const request = { ...filter, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
     const rows = yield* queries.findPage(request).pipe(QueryPolicy.withRetry(retryFor))
     const shown = rows.slice(0, limit)

@@ -140,7 +140,7 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":
-        // What a key did before the account claimed it names another account, or none.
+        // Events of a key before its claim name another account or none.
         return sql`(e.data ->> 'account_id' = ${subject.accountId} OR coalesce('key-' || (e.data ->> 'key_id'), e.stream_id) = ANY (ARRAY(
           SELECT 'key-' || key_id FROM vatproof.api_keys WHERE account_id::text = ${subject.accountId})))`
     }

@@ -35,7 +35,7 @@ const Registered = Schema.Struct({
   quota: Schema.Int.annotate({ description: "Validations per month", examples: [100] })
 }).annotate({ identifier: "Registered", description: "A key of the free plan" })
 
-/** As hard to guess as an API key: the same registration with the same Idempotency-Key gets its API key again. */
+/** Requires an Idempotency-Key as hard to guess as an API key, because a repeated registration returns the API key again. */
 export const idempotencyKeyLength = 32
 
 const idempotencyHeader = Schema.optionalKey(

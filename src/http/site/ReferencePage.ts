@@ -62,8 +62,8 @@ const schemeNames: Readonly<Record<string, string>> = {
 
 const whoOf = ({ isOpen, schemes }: Call) => {
   const names = schemes.map((scheme) => schemeNames[scheme] ?? scheme).join(" or ")
-  if (schemes.length === 0) return "Anybody may call this."
-  return isOpen ? `Anybody may call this; ${names} allows more.` : `Needs ${names}.`
+  if (schemes.length === 0) return "Needs no key."
+  return isOpen ? `Needs no key; ${names} allows more.` : `Needs ${names}.`
 }
 
 const articleOf = (base: string, call: Call) => `<article id="${call.id}">
@@ -75,7 +75,7 @@ ${formOf(base, call)}
 ${call.replies.map(replyOf).join("\n")}
 </article>`
 
-/** What has to be sent is filled in; the rest is empty, and an empty field is not sent. */
+/** Prefills required fields. Other fields are empty, and empty fields are not sent. */
 const formOf = (base: string, { body, id, inputs, method, path, schemes, summary }: Call) => {
   const required = inputs.filter(({ isRequired }) => isRequired)
   const optional = inputs.filter(({ isRequired }) => !isRequired)

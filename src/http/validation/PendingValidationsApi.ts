@@ -18,7 +18,7 @@ const companyField = (description: string, example: string) =>
   Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
 
 const reference = plainText({ min: 0, max: 100 }).annotate({
-  description: "Your own number of an invoice or order: kept with the validation, erasable, and a filter of the list",
+  description: "Your own invoice or order number. It is stored with the validation, erasable, and a filter of the list",
   examples: ["INV-2026-0042"]
 })
 
@@ -41,11 +41,11 @@ export const Submission = Schema.Struct({
       city: companyField("City to match. Nothing is compared without it", "Berlin")
     }).annotate({ description: "Asks for a qualified confirmation, by the rules of GET /v1/validate/{vat_id}" })
   ),
-  force_live: Schema.optionalKey(Schema.Boolean.annotate({ description: "true: ask the source, whatever is cached" })),
+  force_live: Schema.optionalKey(Schema.Boolean.annotate({ description: "true: ask the source and ignore the cache" })),
   reference: Schema.optionalKey(reference),
   expires_in: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 60, maximum: 1_209_600 })).annotate({
-      description: "Seconds for which the validation stays open: 72 hours without it, 14 days at most",
+      description: "Seconds that the validation stays open. Default: 72 hours; maximum: 14 days",
       examples: [86_400]
     })
   )
@@ -60,17 +60,18 @@ const open = {
   validation_id: validationId,
   vat_id: Schema.String.annotate({ examples: ["DE123456789"] }),
   accepted_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "When it ends without an answer" }),
-  attempts: Schema.Int.annotate({ description: "How often the sources were asked; this charges nothing" }),
+  expires_at: Timestamp.annotate({ description: "Time at which it ends without an answer" }),
+  attempts: Schema.Int.annotate({ description: "Number of attempts, which are not charged" }),
   last_failure: Schema.NullOr(
     Schema.Struct({
       source: Schema.NullOr(Schema.String.annotate({ examples: ["vies"] })),
       code: Schema.String.annotate({
-        description: "The source's own word. QUOTA: the month's validations are used up, and it goes on by itself",
+        description:
+          "The source's own code. QUOTA: the monthly quota is used up, and the validation continues when it is renewed",
         examples: ["MS_UNAVAILABLE"]
       })
     })
-  ).annotate({ description: "Why the last attempt brought no answer; null before" })
+  ).annotate({ description: "Failure of the last attempt; null before the first" })
 }
 
 const PendingValidation = Schema.Struct({
@@ -79,31 +80,31 @@ const PendingValidation = Schema.Struct({
   next_attempt_at: Timestamp
 }).annotate({
   identifier: "PendingValidation",
-  description: "It waits for an answer. Nothing is known about the VAT ID: there is no `valid`"
+  description: "It waits for an answer. There is no verdict on the VAT ID, so `valid` is absent"
 })
 
 const FinalValidation = Schema.Struct({
   validation_id: validationId,
   status: Schema.Literal("final"),
   ...ValidationResult.fields
-}).annotate({ identifier: "FinalValidation", description: "The verdict; it was charged once" })
+}).annotate({ identifier: "FinalValidation", description: "The verdict, which was charged once" })
 
 const EndedValidation = Schema.Struct({
   ...open,
   status: Schema.Literals(["expired", "cancelled"]),
   reason: Schema.NullOr(Schema.String).annotate({
     description:
-      "Why it was cancelled: requested, key_revoked, not_allowed (the plan changed), erased, or refused with the BZSt's code; null if it expired",
+      "Reason for the cancellation: requested, key_revoked, not_allowed (the plan changed), erased, or refused with the BZSt's code; null if it expired",
     examples: ["requested"]
   })
-}).annotate({ identifier: "EndedValidation", description: "It ended without an answer, and was not charged" })
+}).annotate({ identifier: "EndedValidation", description: "It ended without an answer or a charge" })
 
 const AnyValidation = Schema.Union([PendingValidation, FinalValidation, EndedValidation])
 
 const ValidationSummary = Schema.Struct({
   ...open,
   status: ValidationState,
-  next_attempt_at: Schema.NullOr(Timestamp).annotate({ description: "null once it is no longer pending" })
+  next_attempt_at: Schema.NullOr(Timestamp).annotate({ description: "null if it is not pending" })
 }).annotate({ identifier: "ValidationSummary" })
 
 const ValidationList = Schema.Struct({
@@ -121,9 +122,11 @@ const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).a
 })
 
 export const listQuery = {
-  status: Schema.optionalKey(ValidationState.annotate({ description: "Only those in this state" })),
-  reference: Schema.optionalKey(Schema.String.annotate({ description: "Only those with exactly this reference" })),
-  vat_id: Schema.optionalKey(Schema.String.annotate({ description: "Only those about this VAT ID", examples: ["DE123456789"] })),
+  status: Schema.optionalKey(ValidationState.annotate({ description: "Only validations in this state" })),
+  reference: Schema.optionalKey(Schema.String.annotate({ description: "Only validations with exactly this reference" })),
+  vat_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "Only validations of this VAT ID", examples: ["DE123456789"] })
+  ),
   limit: Schema.optionalKey(fromDigits(Limit)),
   cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
 }
@@ -195,7 +198,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
       OpenApi.annotations({
         identifier: "listValidations",
         summary: "Your submitted validations",
-        description: "Those of the API key, newest first.",
+        description: "Validations of the API key, newest first.",
         transform: numberParameters({ limit: Limit })
       })
     )
@@ -209,7 +212,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
       OpenApi.annotations({
         identifier: "cancelValidation",
         summary: "Cancel a pending validation",
-        description: "Charges nothing. One that is no longer pending stays what it is: the response says what that is."
+        description: "Charges nothing. Does not change a validation that is no longer pending; the response shows its state."
       })
     )
   )

@@ -20,7 +20,7 @@ import { bodyOf, warningOf } from "#http/validation/ValidationHandlers.ts"
 const defaultLimit = 20
 const allStates = ["pending", "final", "expired", "cancelled"] as const
 
-/** Gives a function that shows a validation. */
+/** Returns a function that formats a validation. */
 const makeRespond = Effect.map(Site, (site) => {
   const base = basePath(site)
   return Effect.fnUntraced(function* (record: ValidationRecord, status: number, headers: Record<string, string>) {

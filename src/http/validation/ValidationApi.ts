@@ -82,7 +82,7 @@ export const ValidationQuery = Schema.Struct({
   reference: Schema.optionalKey(
     plainText({ min: 0, max: 100 }).annotate({
       description:
-        "Your own number of an invoice or order: kept with the validation, erasable, and shown in the receipt, to auditors and in exports",
+        "Your own invoice or order number. It is stored with the validation, erasable, and shown in the receipt, to auditors and in exports",
       examples: ["INV-2026-0042"]
     })
   ),

@@ -16,9 +16,9 @@ import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
-/** RFC 7234, 5.5.1: the answer is older than it should be, because no source can be asked. */
+/** RFC 7234, 5.5.1: the answer is stale, because no source is available. */
 const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
-/** Rule 29: the charged answer says nothing about the company. */
+/** Rule 29: the charged answer contains no comparison of the company. */
 const uncomparedHeaders = {
   headers: { warning: '199 - "Nothing was compared: the BZSt compares only with company_name and company_city"' }
 }
@@ -35,8 +35,8 @@ const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
 }
 
 /**
- * Gives a function that answers a request with an Idempotency-Key. Its validation has an id computed from that key, and each response is rendered from
- * the events, so that all are equal (rule 86).
+ * Returns a handler of requests with an Idempotency-Key. The id of the validation is computed from the key, and each response is built from the events,
+ * so that all responses are equal (rule 86).
  */
 const makeAnswerOnce = Effect.gen(function* () {
   const keyCallerOf = yield* makeKeyCallerOf

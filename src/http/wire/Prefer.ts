@@ -9,6 +9,6 @@ export const asyncWait = (header: string | undefined, longestSeconds: number): D
   return Duration.seconds(Math.min(Number(seconds[0] ?? 0), longestSeconds))
 }
 
-/** What was honoured of them, for `Preference-Applied`. */
+/** The applied preferences, for `Preference-Applied`. */
 export const applied = (wait: Duration.Duration): string =>
   Duration.isPositive(wait) ? `respond-async, wait=${Duration.toSeconds(wait)}` : "respond-async"

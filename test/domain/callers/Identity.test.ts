@@ -24,7 +24,7 @@ const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
 
 type Failure = InvalidApiKey | StoreUnavailable
 
-/** A cache over a source that counts its reads, and fails as `fail` says. */
+/** A cache over a source that counts its reads, and fails while `failure` is set. */
 const cached = Effect.gen(function* () {
   const state: { reads: number; failure: Failure | null } = { reads: 0, failure: null }
   const read = () =>

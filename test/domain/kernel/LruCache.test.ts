@@ -17,7 +17,7 @@ describe("a memory", () => {
     const keys = Array.from({ length: 1_000 }, (_, index) => String(index))
     for (const [index, key] of keys.entries()) {
       memory.set(key, index)
-      assert.strictEqual(memory.get("0"), 0, "what is used all the time stays")
+      assert.strictEqual(memory.get("0"), 0, "a recently used entry is kept")
     }
     const lastUsed = keys.slice(1 - capacity / 2)
     assert.isTrue(lastUsed.every((key) => memory.get(key) !== undefined))

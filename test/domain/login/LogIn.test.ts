@@ -12,7 +12,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 
-/** What a login asks of its services, step by step; how long a password takes is the same with a hash and without one (Passwords.test.ts). */
+/** The calls of a login to its services, in order. Argon2Passwords.test.ts tests that a password check takes the same time with and without a hash. */
 const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password: string, full: ReadonlyArray<string> = []) {
   const steps = MutableRef.make<ReadonlyArray<string>>([])
   const note = <A>(step: string, value: A) =>

@@ -17,14 +17,14 @@ const claimed = (count: number) =>
     isCancelled: false
   }))
 
-/** The places of a member state, and whether what waits for its register is woken. */
+/** The slots of a member state, and the age from which tasks that wait for its register are claimed. */
 const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
   const found = pacing.places(nowMs).find(({ memberState }) => memberState === "SE")
   return found === undefined ? null : [found.places, found.wakeMs]
 }
 
 describe("the pace of a member state's tasks", () => {
-  it("is none while its register is not asked, and one while the next call is to show whether it answers", () => {
+  it("is zero while the register is unavailable, and one while it is degraded", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     assert.isNull(placesOf(pacing, 0))

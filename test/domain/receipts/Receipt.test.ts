@@ -85,7 +85,7 @@ describe("a comparison", () => {
     assert.strictEqual(wordOf(null, null), "not_queried")
   })
 
-  it("of what was not supplied is none, whatever the BZSt says of it", () => {
+  it("of fields that were not supplied is absent, for any answer of the BZSt", () => {
     for (const letter of MatchLetter.literals) assert.strictEqual(wordOf(letter, null), "not_queried")
   })
 })

@@ -20,7 +20,7 @@ const days = Duration.days(1_000)
 const freshness = { valid: days, invalid: days, stale: days }
 const outage = new SourcesUnavailable({ message: "none answers", attempts: [], retryAfterSeconds: 30 })
 
-/** What is known before, and whether sources answer. */
+/** Cached answers, and the availability of the sources. */
 interface Case {
   readonly stored: Option.Option<StoredAnswer>
   readonly isFresh: boolean
@@ -77,7 +77,7 @@ const cases = {
 } as const satisfies Record<string, Case>
 
 it.effect.each(Object.entries(cases))(
-  "a reference stands in the document of a %s validation, and not in its event",
+  "a reference is in the personal document of a %s validation, and not in its event",
   function* ([name, known]) {
     const validated = yield* recorded(known)
     const event = yield* validated("INV-4711")

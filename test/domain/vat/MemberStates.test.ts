@@ -5,7 +5,7 @@ interface Examples {
   readonly alpha2?: string
   /** Published and real numbers. */
   readonly good: ReadonlyArray<string>
-  /** What a slip of the pen makes of one, after normalisation. */
+  /** Misspelled VAT IDs after normalisation. */
   readonly bad: ReadonlyArray<string>
 }
 

@@ -47,7 +47,7 @@ const bodyOfCountCalls = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = '
 const rightsOf = (name: string) =>
   texts(`SELECT concat(proowner::regrole, ' ', proacl) AS text FROM pg_proc WHERE proname = '${name}'`)
 
-/** As if another version had applied another file. */
+/** Records a migration of another version. */
 const applyAnother = (name: string) =>
   execute(
     `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`

@@ -129,7 +129,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
       const url = yield* ordinaryOwner
       yield* migrate(url)
       const administrator = yield* SqlClient.SqlClient
-      // As where the roles are made after the migrations.
+      // Grants of an installation whose roles are created after the migrations.
       for (const what of [
         "SCHEMA vatproof",
         "SCHEMA audit",

@@ -43,7 +43,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* reader.send(get("/huge"))
     yield* reader.until((text) => text.length > 1_000)
     yield* reader.pause
-    // Node checks twice whether anything was read. Each of these connections lasts as long as one check.
+    // Node closes an idle connection at its second check. Each of these connections lasts for one check.
     for (const _ of [1, 2, 3]) {
       const waiter = yield* connect
       yield* waiter.send(get("/slow"))

@@ -17,7 +17,7 @@ const requests = [
   "\r\nGET /quick HTTP/1.1\r\n\r\n"
 ]
 
-/** The connection ends after each of these, with a response or a refusal. */
+/** Inputs after which the server closes the connection, with a response or an error. */
 const lastRequests = [
   get("/last", "Connection: close"),
   "GET /quick HTTP/1.0\r\n\r\n",
@@ -34,7 +34,7 @@ const outcomesOf = (text: string) =>
     .slice(1)
     .map((response) => `${response.slice(0, 3)} ${/<[^>]*>/u.exec(response)?.[0] ?? ""}`)
 
-/** Sends pieces of these lengths and then the rest. Serving another client in between ensures that the server has read the piece before. */
+/** Sends pieces of these lengths, then the rest. A request of another client in between ensures that the server has read each piece. */
 const sendPieces = Effect.fnUntraced(function* (
   connect: ReturnType<typeof RawHttp.open>,
   client: RawHttp.Client,

@@ -24,7 +24,7 @@ it.effect("the probes of a source continue after a failed record of a change, an
     record: (source) =>
       Effect.flatMap(
         Ref.updateAndGet(asked, (times) => times + 1),
-        (times) => (times === 1 ? Effect.die("stumbled") : Ref.update(recorded, (before) => [...before, source]))
+        (times) => (times === 1 ? Effect.die("defect") : Ref.update(recorded, (before) => [...before, source]))
       )
   })
   const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status: Effect.succeed(degraded) } as const

@@ -29,7 +29,7 @@ const checkAgainst = Effect.fnUntraced(function* (question: Vies.Question, ...sc
   return yield* vies.check(question)
 })
 
-/** What was sent, oldest first. */
+/** Sent requests, oldest first. */
 const sent = Effect.gen(function* () {
   const { calls } = yield* StandIn.StandIn
   return (yield* Queue.takeAll(calls)).map(({ body }) => JSON.parse(body))

@@ -9,7 +9,7 @@ const settings = { VIES_PER_DAY: "5" }
 const path = "/v1/validations"
 const soon = { prefer: "respond-async, wait=20" }
 
-/** What the tasks wait for, once as many wait as expected. */
+/** Waits until the expected number of tasks wait, and returns their failures. */
 const waiting = Effect.fnUntraced(function* (count: number) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -45,14 +45,14 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("a daily bu
       assert.closeTo(Number(refused.headers["retry-after"]), untilMidnight, 60)
       assert.strictEqual(yield* sandbox.checks({ source: "vies" }), 5)
 
-      // What needs no question to VIES is answered.
+      // Validations that do not need VIES are answered.
       assert.containSubset(yield* first.validate("ATU10880006", { key }), { status: 200, body: { source: "cache" } })
       assert.containSubset(yield* second.validate("DE100880001", { key }), { status: 200, body: { source: "bzst", valid: true } })
       assert.containSubset(yield* first.post(path, { vat_id: "DE100880002" }, { key, headers: soon }), {
         status: 200,
         body: { source: "bzst" }
       })
-      // It says nothing about VIES.
+      // The used-up budget does not change the state of VIES.
       assert.containSubset((yield* first.get("/v1/status")).body, { sources: { vies: { status: "operational" } } })
       assert.strictEqual(yield* sandbox.checks({ source: "vies" }), 5)
     }

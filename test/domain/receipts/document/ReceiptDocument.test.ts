@@ -10,7 +10,7 @@ const blocksOf = (document: ReceiptDocument): ReadonlyArray<Block> => document.s
 /** Everything a reader can read, as one text. */
 const readable = (document: ReceiptDocument): string => JSON.stringify({ ...document, attachments: [] })
 
-/** What the document is made of, without its words. */
+/** The structure of the document without its texts. */
 const shapeOf = (document: ReceiptDocument) =>
   document.sections.map(({ blocks }) =>
     blocks.map((block) => {
