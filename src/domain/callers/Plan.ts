@@ -1,4 +1,4 @@
-/** Plans and their limits (rule 38). The operator can change the numbers; see AppConfig. */
+/** Plans and their limits per month and minute (rule 38). The operator can change the numbers (PLAN_*, ANONYMOUS_*). */
 import { Context, Schema } from "effect"
 
 export const PlanName = Schema.Literals(["free", "starter", "business", "enterprise"])
@@ -14,6 +14,17 @@ export interface AllPlans {
   readonly byName: Readonly<Record<PlanName, PlanLimits>>
   /** Limits per client address without a key: validations in total, and per minute. */
   readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
+}
+
+/** The limits without settings of the operator. */
+export const usualPlans: AllPlans = {
+  byName: {
+    free: { perMonth: 100, perMinute: 10 },
+    starter: { perMonth: 1_000, perMinute: 60 },
+    business: { perMonth: 10_000, perMinute: 300 },
+    enterprise: { perMonth: 100_000, perMinute: 1_000 }
+  },
+  anonymous: { lifetime: 10, perMinute: 10 }
 }
 
 export class Plans extends Context.Service<Plans, AllPlans>()("vatproof/domain/callers/Plans") {}

@@ -1,4 +1,4 @@
-/** Rate limits that all replicas share. */
+/** Rate limits that all replicas share. The limits of a plan are in Plan.ts. */
 import { Context, type Duration, Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type RateWindow, Standing } from "#domain/callers/Standing.ts"

@@ -10,7 +10,7 @@ const form =
 
 export const EmailAddress = Schema.String.check(
   Schema.isPattern(form, { message: "must be an email address" }),
-  Schema.isMaxLength(254, { message: "has at most 254 characters" })
+  Schema.isMaxLength(254, { message: "must have at most 254 characters" })
 )
 
 /** Returns true if the text is an email address. */

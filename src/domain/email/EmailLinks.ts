@@ -24,7 +24,7 @@ const make = Effect.gen(function* () {
   const mails = yield* EmailQueue
   const tokens = yield* EmailTokens
 
-  /** Joins the caller's transaction. */
+  /** Runs in the transaction of the calling code. */
   const send = Effect.fn("EmailLinks.send")(function* (
     purpose: EmailPurpose,
     { accountId, email }: Addressee,

@@ -18,7 +18,7 @@ export const NewPassword = Schema.String.check(
 /** The password in this field of the request is one of the most common ones. */
 export class CommonPassword extends Schema.TaggedError<CommonPassword>()("CommonPassword", { field: Schema.String }) {
   override get message() {
-    return "This password is one of the most common ones, which are tried first. Choose another one"
+    return "This password is too common: attackers try it first. Choose another one"
   }
 }
 

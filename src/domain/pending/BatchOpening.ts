@@ -19,7 +19,7 @@ const poll = Duration.seconds(1)
 const maxWaiting = 4
 const toldAtOnce = { chunks: 2, items: 64 }
 
-/** Tells the cached answers of a chunk. What it does not close, such as after a revocation or an outage, the engine does. */
+/** Records the answers of items that are in the cache, without asking a source. The task engine answers all others. */
 const makeTell = Effect.gen(function* () {
   const crypto = yield* Crypto
   const identity = yield* Identity

@@ -68,7 +68,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const text = JSON.stringify([client, idempotencyKey, email, agentId])
     const hex = keyedHash.of("registration", `1${text}`) + keyedHash.of("registration", `2${text}`)
     const key = ApiKeys.fromEntropy(Uint8Array.from(hex.match(/../gu) ?? [], (byte) => Number.parseInt(byte, 16)))
-    return key === null ? Effect.die("No API key could be computed") : Effect.succeed(key)
+    return key === null
+      ? Effect.die("The keyed hash of a registration has too few usable bytes for an API key")
+      : Effect.succeed(key)
   }
 
   /** Whether the request repeats an earlier registration. */

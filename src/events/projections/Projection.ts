@@ -33,7 +33,7 @@ export interface Projection {
 
 export const define = (projection: Projection): Projection => projection
 
-/** The log has fewer events than its positions promise: nothing can be concluded from the rest. */
+/** Events are missing between two positions of the log. The projection stops there: rows computed without them would be wrong. */
 export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   projection: Schema.String,
   from: Schema.Int,

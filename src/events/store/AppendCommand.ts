@@ -48,7 +48,7 @@ export class VersionConflict extends Schema.TaggedError<VersionConflict>()("Vers
   actual: Schema.Int
 }) {}
 
-/** Calls in a rate window including the counted one, and when the window ends. */
+/** Calls in a rate window, this call included, and the milliseconds until the window ends. */
 export const CountedMinute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
 
 /** The charge would exceed the meter's cap. The call is counted in its rate window. */

@@ -60,7 +60,6 @@ const formOf = (language: Language, token: string) => {
 </form>`
 }
 
-/** */
 type Sha256 = (text: string) => string
 
 /** The page with the form. */

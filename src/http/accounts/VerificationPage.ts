@@ -73,7 +73,6 @@ const texts = {
 /** Prevents caching: the URL of the page contains the token. */
 const common = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
 
-/** */
 export const respond = (
   { language, outcome, requestId, retryAfterSeconds, status }: VerificationPage,
   sha256Hex: (text: string) => string

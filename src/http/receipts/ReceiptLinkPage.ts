@@ -48,7 +48,6 @@ interface Refused {
   readonly requestId: string
 }
 
-/** */
 export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256Hex: (text: string) => string) => {
   const { code, retryAfterSeconds } = problem
   const { text, title } = texts[language][outcomeOf(code)]

@@ -27,7 +27,6 @@ export interface Page {
   readonly policy: string
 }
 
-/** */
 export const makePage = (parts: PageParts, sha256Hex: (text: string) => string): Page => {
   const { hasForm = false, language, listed, main, script, title } = parts
   const style = pageStyle + (parts.style ?? "")

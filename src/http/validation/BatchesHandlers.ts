@@ -146,7 +146,7 @@ export const layer = HttpApiBuilder.group(
           Effect.catchTags({
             InvalidUpload: refused,
             UploadTooLarge: () => tooLarge,
-            HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload ended before its end" }])
+            HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload broke off; send it again" }])
           }),
           Errors.respond
         )

@@ -14,7 +14,7 @@ import {
   SchemaIssue
 } from "effect"
 import { ConfirmationCountries } from "#domain/receipts/Confirmation.ts"
-import type { PlanLimits } from "#domain/callers/Plan.ts"
+import { type PlanLimits, usualPlans } from "#domain/callers/Plan.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import {
   baseUrl,
@@ -97,13 +97,13 @@ const settings = Config.all({
     receipts: retention("RETENTION_RECEIPTS", LongRetention),
     answers: retention("RETENTION_ANSWERS", Retention)
   }),
-  anonymousLifetime: count("ANONYMOUS_LIFETIME", 10),
-  anonymousPerMinute: positive("ANONYMOUS_PER_MINUTE", 10),
+  anonymousLifetime: count("ANONYMOUS_LIFETIME", usualPlans.anonymous.lifetime),
+  anonymousPerMinute: positive("ANONYMOUS_PER_MINUTE", usualPlans.anonymous.perMinute),
   plans: Config.all({
-    free: plan("FREE", { perMonth: 100, perMinute: 10 }),
-    starter: plan("STARTER", { perMonth: 1_000, perMinute: 60 }),
-    business: plan("BUSINESS", { perMonth: 10_000, perMinute: 300 }),
-    enterprise: plan("ENTERPRISE", { perMonth: 100_000, perMinute: 1_000 })
+    free: plan("FREE", usualPlans.byName.free),
+    starter: plan("STARTER", usualPlans.byName.starter),
+    business: plan("BUSINESS", usualPlans.byName.business),
+    enterprise: plan("ENTERPRISE", usualPlans.byName.enterprise)
   }),
   jwtSecrets: Config.schema(Schema.Redacted(Secrets), "JWT_SECRET").pipe(
     Config.map((secrets) => Arr.map(partsOf(Redacted.value(secrets)), (secret) => Redacted.make(secret))),

@@ -77,7 +77,7 @@ describe("issuing a key", () => {
   const issue = (state: ReturnType<typeof given>, now = start, candidates = [candidate("svc_live_new")]) =>
     issueKey(state, { candidates, now })
 
-  it("is a fact without the key and without its name", () => {
+  it("stores neither the key nor its name", () => {
     const decided = Result.getOrThrow(issue(given(signedUp, verified)))
     const expected = ApiKeyIssued.make({ account_id, key_id: "new svc_live_new", prefix: "svc_live_new", key_sha256: "11" })
     assert.deepStrictEqual(decided?.event, expected)
@@ -116,7 +116,7 @@ describe("rotating a key", () => {
     rotateKey(state, { keyId: "key svc_live_aaa", candidates: [candidate(prefix)], keepsFormer, now: start })
   const facts = { account_id, key_id: "key svc_live_aaa", prefix: "svc_live_new", key_sha256: "11" }
 
-  it("is a fact that says until when the former secret is good", () => {
+  it("stores until when the former secret is valid", () => {
     const state = given(registered, issued("svc_live_aaa"))
     const kept = Result.getOrThrow(rotate(state))
     assert.deepStrictEqual(kept?.event, ApiKeyRotated.make({ ...facts, previous_until: after("24 hours") }))
@@ -138,12 +138,12 @@ describe("rotating a key", () => {
 })
 
 describe("revoking a key", () => {
-  it("is a fact", () => {
+  it("stores one event", () => {
     const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [revoked("svc_live_aaa")[0]])
   })
 
-  it("is no further fact the second time", () => {
+  it("stores no second event when repeated", () => {
     const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa"), revoked("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [])
   })

@@ -63,7 +63,7 @@ it.effect("records a charge for the caller as it is by then", function* () {
   )
 })
 
-it.effect("gives up after ten attempts, because keys and plans keep changing", function* () {
+it.effect("gives up after ten attempts, if keys and plans keep changing", function* () {
   const { record, refused } = yield* recordFrom(Infinity)
   assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "StoreUnavailable")
   assert.lengthOf(refused, 10)

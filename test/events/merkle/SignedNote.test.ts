@@ -106,7 +106,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, `${note.slice(0, -3)}${sibling}=\n`, [log])).reason, "malformed")
   })
 
-  it("is not made of a text that could not be verified", () => {
+  it("cannot be signed with malformed text or without a signer", () => {
     for (const text of ["", "no newline", "con\u0007trol\n", "\r\n", "\udc00\n"]) {
       assert.strictEqual(refusalOf(sign(text, [log])).reason, "malformed")
     }

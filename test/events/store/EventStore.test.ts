@@ -226,7 +226,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     )
   })
 
-  it.effect("stores all commands of a batch but the one that the database rejects", function* () {
+  it.effect("stores all commands of a batch but those that the database rejects", function* () {
     const command = (stream: string): AppendCommand => ({
       stream,
       expectedVersion: null,

@@ -83,7 +83,7 @@ const personal = [
 layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
   "telemetry at the level Trace",
   (it) => {
-    it.effect("contains no secrets, personal data or VAT IDs, and the ids of its request on every line", function* () {
+    it.effect("names its request on every line, and contains no secrets, personal data or VAT IDs", function* () {
       const collector = yield* Collector
       const mail = yield* MailServer.MailServer
       const port = yield* RunningService.freePort

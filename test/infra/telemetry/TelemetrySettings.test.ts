@@ -53,13 +53,16 @@ describe("the OTEL_* variables", () => {
     assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))
   })
 
-  it.effect("a named sampler keeps every trace unless a ratio is set, too", function* () {
-    assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
-    assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
-      name: "parentbased_traceidratio",
-      ratio: 0.5
-    })
-  })
+  it.effect(
+    "OTEL_TRACES_SAMPLER without a ratio keeps every trace; a ratio without a sampler means parentbased_traceidratio",
+    function* () {
+      assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
+      assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
+        name: "parentbased_traceidratio",
+        ratio: 0.5
+      })
+    }
+  )
 
   it.effect.each([
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"],

@@ -77,7 +77,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       QueryPolicy.withRetry(retryFor),
       Effect.map(({ head }) => Number(head))
     ),
-    /** Some of the stored tiles that exceed the newest checkpoint: the notary could not continue from them. */
+    /** Up to 10 tiles with more nodes than the newest checkpoint covers. The notary cannot continue from such a tree. */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
     /** Positions of the first events that adopted the log. */
     adoptions: Effect.suspend(() => findAdoptions(undefined)).pipe(
