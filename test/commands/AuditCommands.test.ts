@@ -90,7 +90,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.deepStrictEqual(yield* verify(out), { ok: true, findings: [] })
     const { output } = yield* command("audit", "verify", "--export", out, "--key", key)
     assert.include(output, `Of the signed events ${part.from} earlier and ${part.size - part.to} later ones are left out.`)
-    // A longer period than that of the events would hide what was left out of it.
+    // A period longer than that of the events would hide omitted events.
     for (const [bound, moment, position] of [
       ["recorded_from", "2020-01-01T00:00:00.000Z", part.from - 1],
       ["recorded_before", "2999-01-01T00:00:00.000Z", part.to]

@@ -11,7 +11,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
 
-/** No settings but these: what the machine has set is taken away. */
+/** Only these settings, without those of the machine. */
 const environment = (dataDir: string) => ({ DATA_DIR: dataDir, DATABASE_URL: "", SMTP_URL: "", PORT: "", ADMIN_PORT: "0" })
 
 /** `vatproof sandbox` on an embedded database of its own. `stop` does what Ctrl-C does. */

@@ -17,7 +17,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const key = formatVerifier(signer)
 const vatId = "EL100440170"
-/** The sandbox's register has this company, and the company data is supplied nowhere else. */
+/** A company of the sandbox's register, whose data the test supplies nowhere else. */
 const traces = ["ΠΑΡΑΔΕΙΓΜΑ", "ΕΡΜΟΥ", "Zephyrine Quux", "Quuxweg 77", "INV-live", "INV-cached", "INV-confirmed"]
 const company = {
   company_name: "Zephyrine Quux e.K.",
@@ -94,7 +94,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       ACCESS_LOG: "true"
     })
     assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
-    // Both replicas remember the answer.
+    // Both replicas cache the answer.
     const repeated = yield* other.validate(vatId, { key: apiKey, query: { reference: "INV-cached" } })
     assert.containSubset(repeated.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "cache" })
     const receiptId = yield* receiptIdOf(yield* confirm(service, vatId, apiKey, company))
@@ -196,7 +196,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     const audited = yield* command("audit", "verify", "--key", key)
     assert.isNull(audited.failure, audited.output)
     yield* command("personal-data", "release", receiptId, ...why)
-    // A refused confirmation has nothing but the reference.
+    // The document of a rejected confirmation has only the reference.
     const refused = vatIdEnding("DE", "990004")
     yield* confirm(service, refused, apiKey, company)
     assert.containSubset(yield* show(refused), [{ state: "kept", document: { reference: "INV-confirmed" } }])
@@ -214,7 +214,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     yield* command("personal-data", "erase", other, ...why)
     const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
     const statements = [
-      // An event about another document, and an event of before.
+      // An event about another document, and an earlier event.
       `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
       `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
       `UPDATE vatproof.personal_documents SET document = NULL ${where}`,

@@ -36,7 +36,7 @@ const makeWitness = Effect.gen(function* () {
     "--out",
     out
   )
-  /** Makes the witness remember another history, which the log's key has signed as well. */
+  /** Stores another history at the witness, which the log's key has also signed. */
   const remember = (size: number) => {
     const other = { origin: logName, size, root: pureCrypto.sha256("another history"), extensions: [] }
     const [state = ""] = readdirSync(folder).filter((name) => name.startsWith("witness-"))

@@ -54,7 +54,7 @@ export const checkpointOf = (service: ServiceClient, size: number) =>
     Effect.timeout("15 seconds")
   )
 
-/** A tile's hashes, by its path. */
+/** Hashes of a tile by its path. */
 export const tileOf = Effect.fnUntraced(function* (service: ServiceClient, path: string) {
   const response = yield* HttpClient.get(`${service.baseUrl}/v1/audit/tile/${path}`)
   return new Uint8Array(yield* response.arrayBuffer)

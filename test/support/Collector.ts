@@ -125,7 +125,7 @@ const make = Effect.gen(function* () {
     metricsOf,
     logsOf,
     until,
-    /** The spans of a trace, once its root has arrived: the span whose parent is not among them and that ended last. */
+    /** Waits for the root span of a trace (the last one without a parent in the trace), and returns the spans. */
     trace: (service: string, traceId: string, rootName: string) =>
       until(() => {
         const spans = spansOf(service).filter((span) => span.traceId === traceId)

@@ -12,7 +12,7 @@ const run = Command.runWith(vatproof, { version: "0.0.0" })
 
 const textOf = Effect.map((lines: ReadonlyArray<unknown>) => lines.map(String).join("\n"))
 
-/** The output of a command with more settings than the database, its remarks on stderr, and its error sentence if it failed. */
+/** Runs a command with additional settings. Returns its output, its stderr, and its error message if it failed. */
 export const commandWith = Effect.fnUntraced(function* (
   settings: Readonly<Record<string, string>>,
   ...args: ReadonlyArray<string>

@@ -1,4 +1,4 @@
-/** Holds an XML document against the content models of its document type, as far as elements go (no attributes, no mixed content). */
+/** Checks the elements of an XML document against the content models of its document type, without attributes and mixed content. */
 
 /** A content model as a regular expression over the names of the children, each followed by a comma. */
 const modelOf = (model: string) => {

@@ -1,4 +1,4 @@
-/** The OpenAPI document as tests read it: it must contain all that a generated client relies on. */
+/** The OpenAPI document as tests read it. It must contain everything that a generated client relies on. */
 import { Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "#http/Api.ts"
@@ -59,7 +59,7 @@ export const described = Schema.decodeUnknownSync(Document)(openApi)
 /** The document, as JSON. */
 export const json = Schema.decodeUnknownSync(Schema.Json)(openApi)
 
-/** Every operation with its name as people write it, for example `GET /health`. */
+/** Every operation with its name, for example `GET /health`. */
 export const operations = Object.entries(described.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, method, path, operation }))
 )

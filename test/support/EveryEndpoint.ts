@@ -1,4 +1,4 @@
-/** Calls every endpoint of a running service, in each way that makes it run other statements. */
+/** Calls every endpoint of a running service with variants that run different statements. */
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -11,7 +11,7 @@ import * as People from "#test/support/People.ts"
 import type * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
 
-/** Limits within reach of a run. */
+/** Limits that a run can reach. */
 export const settings: RunningService.Settings = {
   PLAN_BUSINESS_PER_MONTH: "1000000",
   PLAN_BUSINESS_PER_MINUTE: "100000",
@@ -51,7 +51,7 @@ const idsOf = Effect.fnUntraced(function* (key: string) {
   return yield* find(key)
 })
 
-/** A key that has a validation and receipts, for the fill to multiply. */
+/** A key with a validation and receipts, whose rows FilledLog.fill copies. */
 export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   const key = yield* newPaidKey(service)
   assert.strictEqual((yield* service.validate("ATU12345678", { key })).status, 200)
@@ -60,7 +60,7 @@ export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   return { key, keyId, accountId, receiptId } satisfies Busy
 })
 
-/** Sends a request and expects the status: an unexpected error would run fewer statements. */
+/** Sends a request and asserts the status, because an unexpected error would run fewer statements. */
 const make = (service: ServiceClient, asked: Set<string>) =>
   Effect.fnUntraced(function* (status: number, operation: string, path: string, more: Ask = {}) {
     const [method = ""] = operation.split(" ")
@@ -155,7 +155,7 @@ const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
 
 const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, { key, receiptId }: Busy) {
   assert.strictEqual((yield* confirm(service, "DE100440001", key)).status, 200)
-  // The BZSt refuses this one (docs/sandbox.md).
+  // The BZSt rejects this VAT ID (docs/sandbox.md).
   yield* expect(422, validate, "/v1/validate/DE100990004", {
     key,
     query: { company_name: "Muster GmbH", requester_vat_id: "DE811115368" }
@@ -225,7 +225,7 @@ const batches = Effect.fnUntraced(function* (service: ServiceClient, expect: Exp
 
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 
-/** Requests of auditors; each makes its own statement. */
+/** Requests of auditors. Each runs a different statement. */
 const filters = ({ accountId, key, keyId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
   const one: ReadonlyArray<Readonly<Record<string, string>>> = [
     {},

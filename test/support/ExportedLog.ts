@@ -34,7 +34,7 @@ const exported = Effect.gen(function* () {
   const directory = join(folder, "export")
   const { failure } = yield* command("audit", "export", "--out", directory)
   assert.isNull(failure)
-  // No event has made the other plan, and audits compare.
+  // No event contains this plan, and audits compare plans with events.
   yield* RunningService.setPlan(apiKey, "free")
   return Exported.of({ folder, directory, apiKey })
 })

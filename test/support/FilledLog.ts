@@ -1,18 +1,18 @@
 /**
- * A large log: 200,000 events with their other rows, added to a database in which one API key has a receipt and a validation.
- * Every table of a running service gets some thousands of rows; no statistics are collected.
+ * A large log: 200,000 events with their rows in other tables, in a database where one API key has a receipt and a validation.
+ * Every table gets some thousands of rows. No statistics are collected.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const size = 200_000
-/** Accounts with a key each, beside the one that has most events and all receipts. */
+/** Number of accounts with one key each, besides the account with most events and all receipts. */
 const accounts = 3_300
 
 /** A VAT ID whose stored answer is too old, while its source is unavailable (docs/sandbox.md). */
 export const staleVatId = "HU10999301"
 
-/** SQL: when the answers were given that are kept as the newest ones; too old to be served but while sources are away. */
+/** SQL: time of the cached answers, which are stale. */
 const answeredAt = `to_char((now() - interval '30 hours') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /**

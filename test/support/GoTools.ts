@@ -1,4 +1,4 @@
-/** Go's own packages for transparency logs, in a program that tests call (go-verify/main.go). They may not be installed. */
+/** Runs Go's packages for transparency logs in a program of the tests (go-verify/main.go). They may not be installed. */
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -31,7 +31,7 @@ const Answer = Schema.Struct({
   proved: Schema.Array(Schema.Int)
 })
 
-/** Runs the Go program on a question; it fails with a message if a verification fails. */
+/** Runs the Go program on an input. Fails with a message if a verification fails. */
 export const askGo = Effect.fnUntraced(function* (question: object) {
   const cache = yield* temporaryFolder
   const ran = spawnSync("go", ["run", "main.go"], {

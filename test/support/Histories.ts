@@ -1,4 +1,4 @@
-/** Random histories of a service: events that move every read table, from a small alphabet. */
+/** Random histories of a service: events with few possible values that change every read table. */
 import { DateTime, Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"

@@ -1,4 +1,4 @@
-/** The HTTP listener in front of a small app, and Node's own server in front of the same app. */
+/** Starts a small app behind the HTTP listener, and behind Node's own server. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Deferred, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -77,7 +77,7 @@ export const listenWith = Effect.fnUntraced(function* (
   }
 })
 
-/** The server has read everything that was sent before when another client gets its response. */
+/** Waits until the server has read all data sent so far: another client gets its response only then. */
 export const served = Effect.fnUntraced(function* (client: RawHttp.Client) {
   yield* client.send(get("/quick"))
   yield* client.until(has(said("GET", "/quick")))

@@ -16,7 +16,7 @@ export const replica = Effect.map(
   Context.get(Metering)
 )
 
-/** The identity epoch as it is now. */
+/** The current identity epoch. */
 export const currentEpoch = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -61,7 +61,7 @@ export const anonymous = (name: string, limit: number, perMinute: number): Anony
   perMinute
 })
 
-/** The calls that are counted in a caller's minute. */
+/** Number of calls in a caller's current rate window. */
 export const countedOf = Effect.fnUntraced(function* (caller: Caller) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

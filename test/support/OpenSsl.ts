@@ -1,4 +1,4 @@
-/** OpenSSL's program, where it is installed. */
+/** Runs OpenSSL if it is installed. */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -21,10 +21,10 @@ export const Usage = Schema.Struct({
   anonymous: Schema.optionalKey(Schema.Struct({ addresses: Schema.Int, used: Schema.Int }))
 })
 
-/** A service with the plans' own limits on which a test can create many accounts. */
+/** A service with the default limits of plans, on which a test can create many accounts. */
 export const settings = { ...RunningService.ownLimits, PLAN_FREE_PER_MINUTE: "1000", REGISTRATIONS_PER_DAY: "1000" }
 
-/** The flags that commands require if they take something from a customer. */
+/** Flags that commands require if they reduce a customer's rights. */
 export const why = ["--reason", "a test"] as const
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))

@@ -25,7 +25,7 @@ export const letterhead = {
 
 const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => SmtpMailer.layer({ ...letterhead, url, name: "vat.example" })))
 
-/** Starts one. It ends like a service on SIGTERM: with `stop`, or with the scope. */
+/** Starts an outbox. `stop` or the end of the scope stops it like SIGTERM. */
 export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const outbox = Outbox.layer(pace).pipe(Layer.provide(mailer))
@@ -84,7 +84,7 @@ export const mailsOf = Effect.fnUntraced(function* (accountId: string) {
   return yield* find(accountId)
 })
 
-/** The account's newest mail as soon as it is in one of the states. */
+/** Waits until the account's newest mail is in one of the states. */
 export const until = (accountId: string, ...states: ReadonlyArray<string>) =>
   mailsOf(accountId).pipe(
     Effect.map((mails) => mails.at(-1)),

@@ -1,4 +1,4 @@
-/** Keys that may have qualified confirmations, and the confirmations they ask for. */
+/** Keys of plans with qualified confirmations, and their confirmations. */
 import { Effect, Schema } from "effect"
 import type { PlanName } from "#domain/callers/Plan.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -11,7 +11,7 @@ export const newPaidKey = Effect.fnUntraced(function* (client: ServiceClient, pl
   return key
 })
 
-/** The company that the sandbox has registered under most German VAT IDs. */
+/** The company of most German VAT IDs in the sandbox. */
 export const muster = {
   company_name: "Muster GmbH",
   company_street: "Musterstraße 1",

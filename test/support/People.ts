@@ -35,6 +35,6 @@ export const newUser = Effect.fnUntraced(function* (service: ServiceClient) {
 const CreatedKey = Schema.Struct({ id: Schema.String, key: Schema.String, created_at: Schema.String })
 const decodeKey = Schema.decodeUnknownEffect(CreatedKey)
 
-/** Issues a key and gives it back. */
+/** Issues a key and returns it. */
 export const issueKey = (service: ServiceClient, token: string, body: unknown = {}) =>
   Effect.flatMap(service.post("/v1/auth/api-keys", body, bearing(token)), (reply) => decodeKey(reply.body))

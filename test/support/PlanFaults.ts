@@ -1,10 +1,10 @@
 /** Checks the plan of a statement: it must not read more rows of a growing table than it returns or changes. */
 import type { Explained, PlanNode } from "#test/support/PlanLog.ts"
 
-/** Rows and buffers beyond these, and beyond so many for each row that the statement gives, are too many. */
+/** Limits of rows and buffers: a constant, and a number per returned row. */
 const bounds = { removed: 30, read: { atLeast: 60, perRow: 3 }, buffers: { atLeast: 500, perRow: 25 } }
 
-/** Tables that do not grow, those of the server itself, and the partitions of the log that are made ahead and empty. */
+/** Tables that do not grow, system tables, and the empty partitions of the log that are created in advance. */
 const small = /^(?:logs|notaries|projections|hash_key|pg_\w+|events_p[1-9]\d*)$/u
 
 interface Exception {
@@ -42,10 +42,10 @@ const total = (node: PlanNode, count: number | undefined) => Math.round((count ?
 const rowsOf = (node: PlanNode) => total(node, node["Actual Rows"])
 const nodesOf = (node: PlanNode): ReadonlyArray<PlanNode> => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
 
-/** A call of a function has none: the statements in it are judged one by one. */
+/** Whether a node reads a table. A function scan does not: the statements in the function are checked separately. */
 const isOfTable = (node: PlanNode) => node["Relation Name"] !== undefined
 
-/** Rows that a statement returns, or changes without returning them: those below the node that changes them. */
+/** The number of rows that a statement returns or changes, whichever is larger. */
 const givenBy = ([top, ...below]: ReadonlyArray<PlanNode>) => {
   const changed = [top, ...below].flatMap((node) =>
     node?.["Node Type"] === "ModifyTable" ? (node.Plans?.slice(0, 1) ?? []) : []

@@ -33,7 +33,7 @@ const PlanNode: Schema.Codec<PlanNode> = Schema.Struct({
 const Explained = Schema.Struct({ "Query Text": Schema.String, Plan: PlanNode })
 const decodeExplained = Schema.decodeUnknownEffect(Schema.fromJsonString(Explained))
 
-/** A statement that ran, also one in a function. */
+/** A statement that ran, including those in functions. */
 export interface Explained {
   readonly query: string
   readonly plan: PlanNode

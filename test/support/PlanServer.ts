@@ -1,4 +1,4 @@
-/** A PostgreSQL of its own that explains every statement of a service, never takes statistics, and plans for any parameter. */
+/** A PostgreSQL server that explains every statement of a service, collects no statistics, and uses generic plans. */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -38,7 +38,7 @@ export const embeddedPrograms = Effect.gen(function* () {
   return dirname(postgres)
 })
 
-/** A server, by the folder of its programs, and the requirements of services on its database. */
+/** Starts a server from the folder of its programs, with the layers that services require. */
 export const layer = <E, R>(programs: Effect.Effect<string, E, R>) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The form of every error (rule 44). */
+/** The error body (rule 44). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
 import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Problem.ts"
@@ -19,8 +19,8 @@ const isFields = Schema.is(Schema.Array(FieldError))
 const isPlan = Schema.is(Schema.toEncoded(PlanDetails))
 
 /**
- * Fails unless the reply is this error, well formed. Returns its message, and as `details` the wrong fields or as `plan` the
- * plan's limits.
+ * Asserts that the reply is this error and well formed. Returns its message, the invalid fields as `details`, or the plan's limits as
+ * `plan`.
  */
 export const assertProblem = (reply: Reply, code: ErrorCode) => {
   const { body, headers, status, text } = reply

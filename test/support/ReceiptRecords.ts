@@ -1,4 +1,4 @@
-/** Receipts as the store gives them, made by hand for what only shows them. */
+/** Receipts as the store returns them, for tests of their representations. */
 import { DateTime } from "effect"
 import { createHash } from "node:crypto"
 import type { Receipt } from "#domain/receipts/Receipt.ts"

@@ -16,7 +16,7 @@ export const viesAnswer = {
 /** VIES' envelope of an error, 2025-06-03. */
 export const viesError = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
 
-/** The BZSt, 2025-09-22, to a qualified question. */
+/** The BZSt, 2025-09-22, to a qualified confirmation. */
 export const bzstAnswer = {
   id: "5b1f4b5f03c27585",
   anfrageZeitpunkt: "2025-09-22T18:33:04.564553064+02:00",
@@ -27,7 +27,7 @@ export const bzstAnswer = {
   ergOrt: "A"
 }
 
-/** The BZSt's answer to a plain question. */
+/** The BZSt's answer to a plain validation. */
 export const bzstStatus = (status: string, more: object = {}) => ({
   id: bzstAnswer.id,
   anfrageZeitpunkt: bzstAnswer.anfrageZeitpunkt,

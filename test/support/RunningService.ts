@@ -6,8 +6,8 @@
  *     const second = yield* RunningService.make()                 // another replica on the same database
  *     const process = yield* RunningService.spawn()               // one that can be killed
  *
- * A start costs more than most tests. So a replica that a test is done with waits for the next test that wants these settings
- * (`make`), and most files share the database and the replicas of their worker (`layerShared`).
+ * A start costs more than most tests. `make` therefore reuses replicas with the same settings, and most files share the database and the
+ * replicas of their worker (`layerShared`).
  */
 import * as DatabaseBreaker from "#events/database/DatabaseBreaker.ts"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
@@ -42,7 +42,7 @@ import * as MailServer from "#test/support/MailServer.ts"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
-/** Settings by their names in the environment. An empty value takes a default away. */
+/** Settings by their names in the environment. An empty value removes a default. */
 export type Settings = Readonly<Record<string, string>>
 
 /** Settings of most tests: high limits except two, a requester for the BZSt, and clients distinguished by a header. */
@@ -52,7 +52,7 @@ const generous: Settings = {
   PLAN_FREE_PER_MONTH: "100000",
   PLAN_FREE_PER_MINUTE: "100000",
   PLAN_STARTER_PER_MINUTE: "100000",
-  // For tests of refusals.
+  // For tests of rejections.
   PLAN_STARTER_PER_MONTH: "1",
   PLAN_ENTERPRISE_PER_MINUTE: "2",
   PLAN_BUSINESS_PER_MONTH: "1000000",
@@ -140,7 +140,7 @@ const makeClock = (real: Clock.Clock) => {
   return { clock, travel, goBack }
 }
 
-/** An unused port, outside of the range that outgoing connections take theirs from. */
+/** An unused port outside of the ephemeral range. */
 export const freePort = Effect.gen(function* () {
   const random = yield* SecureRandom.SecureRandom
   return 10_000 + (Number.parseInt((yield* random.uuidV4()).slice(0, 4), 16) % 20_000)
@@ -293,7 +293,7 @@ export interface ServiceProcess extends ServiceClient.ServiceClient {
   readonly port: number
   readonly pid: number
   readonly signal: (name: "SIGKILL" | "SIGTERM" | "SIGINT") => Effect.Effect<void>
-  /** Its exit code; null if a signal ended it. */
+  /** Exit code; null if a signal killed it. */
   readonly ended: Effect.Effect<number | null>
   /** Its output so far. */
   readonly output: Effect.Effect<string>

@@ -1,6 +1,6 @@
 /**
- * The schema as text, read from the catalog: the same on each supported version of Postgres, which pg_dump and the definitions of views are
- * not. Bodies of functions and views are left out: they are in migrations/.
+ * The schema as text, read from the catalog. It is equal on each supported version of Postgres, unlike the output of pg_dump and the
+ * definitions of views. Bodies of functions and views are omitted: they are in migrations/.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"

@@ -9,7 +9,7 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
   /** An API key, for the header X-Api-Key. */
   readonly key?: string | undefined
-  /** The client's address in a trusted proxy's header; without it all callers are one. */
+  /** The client's address in a trusted proxy's header. Without it all callers have the same address. */
   readonly from?: string | undefined
   /** Sent as JSON. */
   readonly body?: unknown

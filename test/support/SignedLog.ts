@@ -10,7 +10,7 @@ import { log, signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
-/** A log without a notary so far. */
+/** A log that no notary has signed. */
 export const ground = TreeStore.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
   Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeCrypto.layer, Integrity.layer))
@@ -54,7 +54,7 @@ export const appendAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>
   )
 })
 
-/** The newest checkpoint, once it has that many events. */
+/** Waits until the newest checkpoint covers this number of events. */
 export const untilSigned = Effect.fnUntraced(function* (size: number) {
   const { newest } = yield* TreeStore
   const reached = yield* newest.pipe(

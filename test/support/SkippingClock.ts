@@ -1,4 +1,4 @@
-/** A clock for deliberate waits: one of less than a second ends at once and moves the clock ahead, a longer one never ends. */
+/** A clock for deliberate waits. A wait below one second moves the clock ahead and ends at once; a longer wait never ends. */
 import { Clock, Duration, Effect } from "effect"
 
 const second = Duration.seconds(1)

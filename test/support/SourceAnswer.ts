@@ -16,7 +16,7 @@ export const sourceAnswer: Answer = {
   evidence: { request: "GET /", response: "{}", response_sha256: "00", http_status: 200 }
 }
 
-/** The part of it in an event, as JSON. */
+/** The part of an answer that an event contains, as JSON. */
 export const answerJson: Schema.JsonObject = Schema.encodeSync(AnswerFacts)(sourceAnswer)
 
 /** A source's answer about a VAT ID, with the current time. */

@@ -16,7 +16,7 @@ export interface Call {
 
 export type Script = (call: Call) => Effect.Effect<unknown>
 
-/** `next` queues the answers to the next requests; `calls` are the requests in their order. */
+/** `next` queues the responses to the next requests; `calls` lists the requests in order. */
 export class StandIn extends Context.Service<
   StandIn,
   {

@@ -1,4 +1,4 @@
-/** A TCP server on 127.0.0.1. With its scope it ends, and closes its connections. */
+/** A TCP server on 127.0.0.1. The end of its scope stops it and closes its connections. */
 import { Effect } from "effect"
 import { createServer, type Server, type ServerOpts, type Socket } from "node:net"
 

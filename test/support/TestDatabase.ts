@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { inject } from "vitest"
 
-/** `url` is the database's, for a role with all rights in it; `name` is the database's name. */
+/** `url` connects with a role that has all rights in the database; `name` is the name of the database. */
 export class TestDatabase extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted; readonly name: string }>()(
   "vatproof/support/TestDatabase"
 ) {}
@@ -21,7 +21,7 @@ const make = Effect.fnUntraced(function* (template: string) {
       )
     )
   yield* Effect.acquireRelease(execute(`CREATE DATABASE ${name} TEMPLATE ${template}`), () =>
-    // A pool that is still closing its connections is no reason to keep the database.
+    // Drops the database even if a pool is still closing its connections.
     execute(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`).pipe(Effect.catchTag("SqlError", Effect.die))
   )
   const url = new URL(administrator)

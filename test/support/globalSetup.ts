@@ -116,7 +116,7 @@ const embedded = Effect.fnUntraced(function* (reason: string) {
   return { url, description: `the embedded Postgres: ${reason}` }
 })
 
-/** A killed run leaves a server behind: it is adopted in order to stop it. The tests run even if that fails. */
+/** Stops the server that a killed run left behind. The tests run even if that fails. */
 const removeLeftovers = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -151,7 +151,7 @@ const withTemplate = Effect.gen(function* () {
   return started
 })
 
-/** The collation of every server: another one would give another order on another server. */
+/** The collation on every server, so that the order of rows is equal. */
 const createTemplate = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`CREATE DATABASE ${sql(runName)} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`.unprepared

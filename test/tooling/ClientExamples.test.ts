@@ -1,4 +1,4 @@
-/** The examples of docs/examples, run as their readers would run them. */
+/** Runs the examples of docs/examples. */
 import { beforeEach } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"
@@ -38,7 +38,7 @@ const run = Effect.fnUntraced(function* (
   return { output, code: Number(code) }
 })
 
-/** A service that is overloaded at the first call and answers the second. */
+/** A service that returns 503 to the first call and answers the second. */
 const overloadedOnce = Effect.gen(function* () {
   let calls = 0
   const server = createServer((_, response) => {

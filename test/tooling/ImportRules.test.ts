@@ -91,7 +91,7 @@ const importsNamespace: Form = {
   always: []
 }
 
-/** Every way to reach another module: one that the rule does not see would be a way around the table. */
+/** All forms of imports, because a form that the rule misses would bypass the table. */
 const forms: Readonly<Record<string, Form>> = {
   "a namespace import": importsNamespace,
   "a named import": {

@@ -16,7 +16,7 @@ const isTypeScript = (path: string) => path.endsWith(".ts")
 const source = filesIn("src").filter(isTypeScript)
 const tests = filesIn("test").filter(isTypeScript)
 
-/** These folders of test mirror no folder of src. */
+/** Folders of test without a folder of src. */
 const unmirrored = /^test\/(?:support|faults|benchmarks|tooling)\//u
 
 /** Folders of one layer (`domain/vat`) whose imports lead back to them. The files directly in a layer assemble it, so they do not count. */
@@ -62,7 +62,7 @@ describe("the layout", () => {
   it("has no cycles of folders in a layer", () => {
     const textOf = Object.fromEntries(source.map((path) => [path, readFileSync(join(projectRoot, path), "utf8")]))
     assert.deepStrictEqual(foldersInCycles(textOf), [])
-    // A way back, through a third folder.
+    // An import cycle through a third folder.
     const planted = {
       "src/domain/vat/Planted.ts": 'import type { Caller } from "#domain/callers/Caller.ts"',
       "src/domain/callers/Planted.ts": 'export const load = () => import("#domain/kernel/PlainText.ts")',

@@ -1,6 +1,6 @@
 /**
  * The rules of this project that oxlint does not have. They follow ESLint's rule format: `create` gives a visitor from ESQuery
- * selectors to functions. The rules that need no more than a selector are made by `forbid`.
+ * selectors to functions. `forbid` creates rules that consist of a selector.
  */
 
 interface Node {
@@ -34,13 +34,13 @@ const forbidComment = (isWrong: (text: string) => boolean, message: string): Rul
   })
 })
 
-/** The modules whose functions give an effect, which does nothing until it is yielded. `…Unsafe` functions act at once. */
+/** Modules whose functions return an effect, which does nothing until it is yielded. `…Unsafe` functions act at once. */
 const effectful =
   "Effect|Ref|SynchronizedRef|SubscriptionRef|Queue|PubSub|Deferred|Fiber|FiberSet|FiberMap|Semaphore|Latch|Cache|Stream"
 
 const suppression = /^[\s*]*(?:oxlint|eslint)-(?:disable|enable)/u
 
-/** One rule or more by name, then the reason. */
+/** Names of one or more rules, then the reason. */
 const reasonedSuppression = /^\s*oxlint-disable-next-line [\w/-]+(?:, [\w/-]+)* -- \S.{9,}$/u
 
 export default {

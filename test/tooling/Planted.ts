@@ -1,4 +1,4 @@
-/** Runs oxlint, with this project's own configuration, over files that exist only for the question. */
+/** Runs oxlint with this project's configuration on temporary files. */
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -16,7 +16,7 @@ const Report = Schema.fromJsonString(
 /** `eslint(no-console)` is `no-console` in the configuration, `node(no-process-env)` is `node/no-process-env`. */
 const ruleName = (code: string): string => code.replace(/^eslint\((.*)\)$/u, "$1").replace(/^([\w-]+)\((.*)\)$/u, "$1/$2")
 
-/** The rules that each file broke, in the order of their names; a file that broke none has an empty list. */
+/** Violated rules of each file, sorted by name; empty without violations. */
 export const lintPlanted = (files: Readonly<Record<string, string>>): ReadonlyMap<string, ReadonlyArray<string>> => {
   const directory = mkdtempSync(join(tmpdir(), "vatproof-lint-"))
   for (const copied of [".oxlintrc.json", "package.json", "test/tooling/LintPlugin.ts"]) {

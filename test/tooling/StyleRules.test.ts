@@ -5,7 +5,7 @@ interface Violation {
   readonly rule: string
   /** Default: `src/domain`. */
   readonly folder?: string
-  /** The text of a file that exports `name`, as its file is called. */
+  /** The text of a file that exports `name`, which is also the name of the file. */
   readonly text: (name: string) => string
 }
 
@@ -122,7 +122,7 @@ const violations: ReadonlyArray<Violation> = [
   }))
 ]
 
-/** By path: what the rules must let pass. */
+/** Files by path that the rules must accept. */
 const clean: Readonly<Record<string, string>> = {
   "src/domain/Clean.ts": `import { Context, Effect, Schema } from "effect"
 

@@ -3,7 +3,7 @@ import { Arbitrary, Schema } from "effect"
 import { crc32 } from "node:zlib"
 import { fromEntropy, isWellFormed, prefixOf } from "#domain/accounts/ApiKey.ts"
 
-/** Random bytes for one key, more than it has characters. */
+/** Random bytes for one key, more than its number of characters. */
 const entropyBytes = 64
 const bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
 const entropy = Arbitrary.array(Arbitrary.schema(bytes), { minLength: entropyBytes, maxLength: entropyBytes })

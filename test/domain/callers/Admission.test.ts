@@ -8,7 +8,7 @@ import { assert, it } from "#test/support/Test.ts"
 
 const caller: AnonymousCaller = { _tag: "Anonymous", addressHash: "h", stream: "s", meter: "m", limit: 10, perMinute: 10 }
 
-/** An admission whose meter is at `used`, which `use` changes; `counted` is how many calls it has counted. */
+/** An admission whose meter is at `used`, which `use` changes. `counted` is the number of counted calls. */
 const admissionAt = Effect.fnUntraced(function* (before: number) {
   let used = before
   let counted = 0

@@ -1,4 +1,4 @@
-/** The engine against the clock, with a queue and a source that only count. */
+/** Timing of the engine, with a queue and a source that only count. */
 import { Clock, DateTime, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Identity } from "#domain/callers/Identity.ts"
@@ -56,7 +56,7 @@ const status = Effect.map(DateTime.now, (lastChecked) => {
   return { vies: source, bzst: source, active: "vies" as const, failoverActive: false, memberStates: [] }
 })
 
-/** Tasks of one member state, whose source takes a second for each. */
+/** Tasks of one member state. The source takes a second for each task. */
 const simulate = (tasks: number) => {
   const seen = { claimed: 0, running: 0, mostAtOnce: 0, answered: 0 }
   const queue = Layer.mock(TaskQueue, {
@@ -85,7 +85,7 @@ const simulate = (tasks: number) => {
         yield* Effect.sleep("1 second")
         seen.running -= 1
         seen.answered += 1
-        // The end of a task that needs no answer here.
+        // Ends the task without an answer.
         return yield* new AlreadyRecorded({ position: 0 })
       })
   })

@@ -1,4 +1,4 @@
-/** The engine with a long list of one member state, whose register takes a second for an answer. Hours pass on the test clock. */
+/** Simulates the engine with many tasks of one member state, whose register takes a second. The test clock simulates hours. */
 import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
@@ -21,7 +21,7 @@ const answerTime = "1 second"
 const unlimited = 1_000_000
 const dayMs = Duration.toMillis(Duration.days(1))
 
-/** The tasks in memory, first in, first out among those that are due. */
+/** A task queue in memory. Due tasks are first in, first out. */
 const makeQueue = Effect.fnUntraced(function* (items: number) {
   const clock = yield* Clock.Clock
   let due: Array<string> = Array.from({ length: items }, (_, item) => `${item}`)
@@ -68,7 +68,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
   return { queue, isIdle: () => due.length === 0 }
 })
 
-/** A budget of the day in memory. */
+/** A daily budget in memory. */
 const limits = Layer.effect(
   RateLimits,
   Effect.map(Clock.Clock, (clock) => {
@@ -128,7 +128,7 @@ const status: SourcesStatus = {
   failoverActive: false
 }
 
-/** Runs the engine until every item has its answer; tells how long that took, the most calls at once, and the calls of each day. */
+/** Runs the engine until every item has an answer. Returns the duration, the maximum of concurrent calls, and the calls per day. */
 const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
   const { isIdle, queue } = yield* makeQueue(items)
   const clock = yield* Clock.Clock

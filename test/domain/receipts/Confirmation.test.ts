@@ -33,7 +33,7 @@ const outcome = (caller: Caller, vatId: typeof german, requesterVatId: string | 
   })
 
 describe("a qualified confirmation", () => {
-  // Each row has one reason less to be refused than the row above it.
+  // Each row has one reason for a rejection less than the row above.
   it.each([
     [anonymous, austrian, null, "ApiKeyRequired"],
     [onPlan("free"), austrian, null, "PaidPlanRequired"],

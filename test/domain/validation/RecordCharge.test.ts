@@ -33,7 +33,7 @@ const event = VatIdVerificationFailed.make({
 const standing = { usage: { used: 1, limit: 10 }, window: null }
 const credential = { _tag: "Key", key: Redacted.make("key") } as const
 
-/** Charges are recorded from an epoch on; each refresh reads the next one. `refused` are the charges that were out of date. */
+/** Records charges from an epoch on. Each refresh reads the next epoch. `refused` counts outdated charges. */
 const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.Effect<void, InvalidApiKey> = Effect.void) {
   const refused: Array<Charge> = []
   let current = 0

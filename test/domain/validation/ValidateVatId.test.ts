@@ -27,7 +27,7 @@ interface Case {
   readonly answers: boolean
 }
 
-/** A validation that gives the event it recorded. */
+/** A validation that returns its recorded event. */
 const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case) {
   yield* TestClock.setTime(DateTime.toEpochMillis(sourceAnswer.answered_at))
   const events: Array<DomainEvent> = []

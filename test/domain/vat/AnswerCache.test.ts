@@ -10,7 +10,7 @@ const freshness = { valid: Duration.hours(24), invalid: Duration.hours(1), stale
 const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 const nowMs = DateTime.toEpochMillis(now)
 
-/** Just under a length of time. */
+/** Just below a duration. */
 const justUnder = (length: Duration.Duration) => Duration.subtract(length, Duration.millis(1))
 
 const answered = (valid: boolean, before: Duration.Input): Answer => ({
@@ -56,7 +56,7 @@ describe("an answer", () => {
   })
 })
 
-/** A cache over a source that gives `answer()` for every VAT ID; `reads` are the VAT IDs it was asked about. */
+/** A cache over a source that returns `answer()` for every VAT ID and records the requested VAT IDs in `reads`. */
 const cachedOver = Effect.fnUntraced(function* (answer: () => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>) {
   const reads: Array<string> = []
   const read = (vatId: { readonly value: string }) =>

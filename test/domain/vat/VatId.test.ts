@@ -5,7 +5,7 @@ import { isGerman, normalise, parse, parseGerman } from "#domain/vat/VatId.ts"
 const valueOf = (input: string) => Result.match(parse(input), { onFailure: () => null, onSuccess: ({ value }) => value })
 const messageOf = (input: string) => Result.match(parse(input), { onFailure: ({ message }) => message, onSuccess: () => null })
 
-/** Sound ones of many shapes. */
+/** Well-formed VAT IDs of many forms. */
 const sound = Schema.Literals([
   "DE123456789",
   "ATU12345678",

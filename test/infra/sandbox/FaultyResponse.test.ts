@@ -5,7 +5,7 @@ import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { hugeBytes } from "#infra/sandbox/FaultyResponse.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** All data from the wire: the bytes, of which the first few thousand are kept, and how the connection ended. */
+/** Received data: the first few thousand bytes, and the way the connection ended. */
 interface Received {
   readonly text: string
   readonly bytes: number
@@ -38,7 +38,7 @@ const raw = (request: string, stopAfter = Infinity) =>
 const post = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
-/** Asks a source for the German VAT ID with this ending. */
+/** Validates the German VAT ID with these last digits at a source. */
 const ask = (source: "vies" | "bzst", ending: string) => {
   const target = vatIdEnding("DE", ending)
   return source === "vies"
@@ -54,7 +54,7 @@ const isJson = (text: string) => Result.isSuccess(Schema.decodeUnknownResult(Sch
 const services = Sandbox.layer({ host: "127.0.0.1", port: 0 })
 
 const both = ["vies", "bzst"] as const
-/** The ending that makes this source fail, while the other one answers. */
+/** The digits that make this source fail while the other one answers. */
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
 layer(services, { excludeTestServices: true })("on the wire, a source", (it) => {

@@ -61,7 +61,7 @@ describe("magic numbers", () => {
     for (const ending of magicNumbers.keys()) {
       const fault = /^999[789](\d\d)$/u.exec(ending)?.[1]
       const status = /^9[89]([0-3]\d{3})$/u.exec(ending)?.[1]
-      // The statuses are the authority's list, which the manual refers to.
+      // The manual refers to the authority's list of statuses.
       if (status === undefined) assert.include(manual, `\`${fault ?? ending}\``, ending)
     }
   })

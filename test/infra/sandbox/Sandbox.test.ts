@@ -6,7 +6,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const options = { host: "127.0.0.1", port: 0 }
 
-/** Opens a connection, sends the text and ends when the server hangs up. */
+/** Opens a connection, sends the text and waits until the server closes the connection. */
 const connection = (port: number, text: string) =>
   Effect.callback<void>((resume) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(text))

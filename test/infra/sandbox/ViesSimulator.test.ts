@@ -24,7 +24,7 @@ const checkId = (vatId: string, more: Fields = {}) => check(vatId.slice(0, 2), v
 
 const requester = { requesterMemberStateCode: "DE", requesterNumber: "123456789" }
 
-/** The fields that must be equal: all but the time and the consultation number, which are new in each answer. */
+/** The fields that must be equal: all except time and consultation number, which differ in each answer. */
 const lasting = ({ requestDate: _, requestIdentifier: __, ...rest }: Readonly<Record<string, unknown>>) => rest
 
 const error = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })

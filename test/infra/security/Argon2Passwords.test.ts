@@ -16,7 +16,7 @@ const attempting = Effect.map(Passwords, ({ attempt }) => ({
     attempt("client", ({ matches }) => matches(password, stored))
 }))
 
-/** The same work with a note of each derivation's cost. */
+/** The same derivation, which also records the cost of each call. */
 const watched = Effect.gen(function* () {
   const derivations = MutableRef.make<ReadonlyArray<string>>([])
   const kdf = yield* Kdf.Kdf

@@ -47,7 +47,7 @@ describe("the log's cryptography", () => {
     assert.isTrue(Option.isNone(pureCrypto.keyPairFromSeed(new Uint8Array(31))))
     assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(33), new Uint8Array(), signature))
     assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(32), new Uint8Array(), signature.subarray(1)))
-    // A y coordinate beyond the field, and one that no point has.
+    // A y coordinate outside of the field, and one without a point on the curve.
     for (const key of [new Uint8Array(32).fill(255), Uint8Array.of(2, ...new Uint8Array(31))]) {
       assert.isFalse(pureCrypto.verifyEd25519(key, new Uint8Array(), signature))
     }

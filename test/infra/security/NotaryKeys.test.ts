@@ -7,7 +7,7 @@ import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
-/** In a folder of its own. */
+/** Runs in a folder of its own. */
 const makeMemory = Effect.gen(function* () {
   const dataDir = yield* temporaryFolder
   const config = yield* AppConfig.read({ DATA_DIR: dataDir })

@@ -142,7 +142,7 @@ describe("a query", () => {
 })
 
 layer(parts)("a status", (it) => {
-  // Any HTTP status: the BZSt's documents disagree about it, and proxies may change it.
+  // The HTTP status does not matter: the BZSt's documents contradict each other, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
     it.effect(`is answered by the status alone: ${status}`, function* () {

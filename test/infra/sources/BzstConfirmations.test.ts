@@ -57,7 +57,7 @@ describe("a confirmation", () => {
   })
 
   own.effect("is one qualified query, and keeps both sides byte for byte", function* () {
-    // Spaces, an unknown field, escapes and the order of the fields: all of it is evidence.
+    // The evidence keeps spaces, unknown fields, escapes and the order of fields.
     const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
     const confirmed = yield* confirmAgainst(StandIn.answer(200, response, { "content-type": "text/plain" }))
     const call = yield* Queue.take((yield* StandIn.StandIn).calls)
@@ -131,7 +131,7 @@ describe("a confirmation", () => {
       assert.include(failure.message, "says nothing about the VAT ID")
       assert.isAbove(failure.retryAfterSeconds, 0)
       assert.containSubset(failure.attempts, [{ outcome: reason, code: status }])
-      // The BZSt forbids an immediate retry: one query is one call.
+      // The BZSt forbids immediate retries, so one query makes one call.
       const { calls } = yield* StandIn.StandIn
       assert.strictEqual(yield* Queue.size(calls), 1)
     }

@@ -66,7 +66,7 @@ describe("an exchange", () => {
       (status) => Effect.andThen(standIn.next(StandIn.answer(status, { status })), ask),
       { discard: true }
     )
-    // A call that starts in the same tick in which the previous one ends finds its connection still busy.
+    // The connection is still busy in the tick in which the previous call ends.
     assert.isAtMost(yield* standIn.connections, 2)
   })
 

@@ -1,4 +1,4 @@
-/** Keys to test with. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
+/** Test keys. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
 import { Redacted, Result } from "effect"
 import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
@@ -20,7 +20,7 @@ export const foo = {
     "— example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n"
 }
 
-/** A private key as text, the same for the same name and seed. */
+/** Derives a private key as text from a name and a seed. */
 export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =>
   Result.getOrThrow(formatSigningKey(pureCrypto, name, Redacted.make(pureCrypto.sha256(seed))))
 

@@ -7,7 +7,7 @@ import { type Differences, receiptRecord } from "#test/support/ReceiptRecords.ts
 
 const blocksOf = (document: ReceiptDocument): ReadonlyArray<Block> => document.sections.flatMap(({ blocks }) => blocks)
 
-/** Everything a reader can read, as one text. */
+/** All visible text of the document. */
 const readable = (document: ReceiptDocument): string => JSON.stringify({ ...document, attachments: [] })
 
 /** The structure of the document without its texts. */
