@@ -15,7 +15,7 @@ const planChanges = (accountId: string) =>
   ).pipe(Effect.map((rows) => rows.map(({ data }) => String(data))))
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof account", (it) => {
-  it.effect("account list shows the newest first, page by page", function* () {
+  it.effect("account list shows the newest first, in pages", function* () {
     yield* register("list-1@example.com")
     yield* register("list-2@example.com")
     yield* register("list-3@example.com")

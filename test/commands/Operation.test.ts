@@ -40,7 +40,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     )
   })
 
-  it.effect("requires a reason without an email address if it takes something from a customer", function* () {
+  it.effect("requires a reason without an e-mail address if it reduces a customer's rights", function* () {
     const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
     const refused = [
       [],

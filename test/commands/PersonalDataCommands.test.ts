@@ -155,7 +155,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
   })
 
-  it.effect("erases what batches have of a VAT ID or an account, in the log and on its way there", function* () {
+  it.effect("erases the batch data of a VAT ID or an account, stored and spooled", function* () {
     const { apiKey, email, service } = yield* started
     const items = [
       { custom_id: "Quuxweg 77", vat_id: "EL100440180" },

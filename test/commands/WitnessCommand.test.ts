@@ -62,7 +62,7 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     assert.isNull(verified.failure)
   })
 
-  it.effect("refuses to cosign a log that is shorter than, or contradicts, the one seen before", function* () {
+  it.effect("does not cosign a log that is shorter than the seen log, or contradicts it", function* () {
     const { remember, run } = yield* makeWitness
     assert.isNull((yield* run).failure)
     remember(2)

@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the examples
       assert.include(wrong.output, "INVALID_VAT_ID")
     })
 
-    it.effect("ask again after the seconds of Retry-After", function* () {
+    it.effect("retry after the seconds of Retry-After", function* () {
       const { calls, url } = yield* overloadedOnce
       const { code, output } = yield* run(language, { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }, "ATU12345678")
       assert.strictEqual(code, 0, output)

@@ -71,7 +71,7 @@ describe("the layout", () => {
     assert.sameMembers(foldersInCycles(planted).slice(), ["domain/vat", "domain/callers", "domain/kernel"])
   })
 
-  it.each(Object.keys(seen))("lets %s see every file", (tool) => {
+  it.each(Object.keys(seen))("passes every file to %s", (tool) => {
     const missed = [...source, ...tests].filter((path) => !seen[tool]?.has(path))
     assert.deepStrictEqual(missed, [])
   })

@@ -27,7 +27,7 @@ describe("package-lock.json", () => {
     assert.deepStrictEqual(missing, [])
   })
 
-  it("names no registry, so that any can serve it", () => {
+  it("contains no registry URL", () => {
     const bound = Object.entries(packages).filter(([, entry]) => entry.resolved !== undefined)
     assert.deepStrictEqual(bound, [])
   })

@@ -55,13 +55,13 @@ describe("an email address", () => {
     assert.strictEqual(refusal(verifyEmail(given(signedUp, requested(), verified), { issuedAt, now: start })), "InvalidToken")
   })
 
-  it("gets no second mail within ten minutes, and one after them", () => {
+  it("gets a second mail only after ten minutes", () => {
     const state = given(signedUp, requested())
     assert.deepStrictEqual(requestVerification(state, after("599 seconds")), [])
     assert.deepStrictEqual(requestVerification(state, after("600 seconds")), [EmailVerificationRequested.make({ account_id })])
   })
 
-  it("gets no mail within ten minutes of the second one either", () => {
+  it("gets a third mail only ten minutes after the second", () => {
     const state = given(signedUp, requested(), requested(after("10 minutes")))
     assert.deepStrictEqual(requestVerification(state, after("19 minutes")), [])
     assert.lengthOf(requestVerification(state, after("20 minutes")), 1)
@@ -83,21 +83,21 @@ describe("issuing a key", () => {
     assert.deepStrictEqual(decided?.event, expected)
   })
 
-  it("takes the first candidate whose prefix no key of the account ever had", () => {
+  it("uses the first candidate whose prefix no key of the account has had", () => {
     const state = given(signedUp, verified, issued("svc_live_aaa"), issued("svc_live_bbb"), revoked("svc_live_bbb"))
     const candidates = ["svc_live_aaa", "svc_live_bbb", "svc_live_ccc"].map(candidate)
     assert.strictEqual(Result.getOrThrow(issue(state, start, candidates))?.candidate.prefix, "svc_live_ccc")
     assert.isNull(Result.getOrThrow(issue(state, start, candidates.slice(0, 2))))
   })
 
-  it("stops at 25 active keys and goes on when one is revoked", () => {
+  it("stops at 25 active keys and continues after a revocation", () => {
     const full = [signedUp, verified, ...prefixes(25).map((prefix) => issued(prefix))]
     assert.isTrue(Result.isSuccess(issue(given(...full.slice(0, -1)))))
     assert.strictEqual(refusal(issue(given(...full))), "RateLimitExceeded")
     assert.isTrue(Result.isSuccess(issue(given(...full, revoked("svc_live_007")))))
   })
 
-  it("stops at 50 keys of a month, revoked ones included, until the next month begins", () => {
+  it("stops at 50 keys per month, including revoked ones, until the next month", () => {
     const facts = prefixes(50).flatMap((prefix) => [issued(prefix), revoked(prefix)])
     assert.isTrue(Result.isSuccess(issue(given(signedUp, verified, ...facts.slice(0, -2)))))
     const refused = Result.flip(issue(given(signedUp, verified, ...facts), DateTime.makeUnsafe("2026-11-30T23:59:59.500Z")))
@@ -116,7 +116,7 @@ describe("rotating a key", () => {
     rotateKey(state, { keyId: "key svc_live_aaa", candidates: [candidate(prefix)], keepsFormer, now: start })
   const facts = { account_id, key_id: "key svc_live_aaa", prefix: "svc_live_new", key_sha256: "11" }
 
-  it("stores until when the former secret is valid", () => {
+  it("stores the end of the former secret's validity", () => {
     const state = given(registered, issued("svc_live_aaa"))
     const kept = Result.getOrThrow(rotate(state))
     assert.deepStrictEqual(kept?.event, ApiKeyRotated.make({ ...facts, previous_until: after("24 hours") }))
@@ -124,12 +124,12 @@ describe("rotating a key", () => {
     assert.deepStrictEqual(ended?.event, ApiKeyRotated.make({ ...facts, previous_until: null }))
   })
 
-  it("takes no prefix that a key of the account had before a rotation", () => {
+  it("does not reuse a prefix that a key of the account had before a rotation", () => {
     const state = given(registered, issued("svc_live_aaa"), rotated("svc_live_aaa", "svc_live_bbb"))
     for (const prefix of ["svc_live_aaa", "svc_live_bbb"]) assert.isNull(Result.getOrThrow(rotate(state, true, prefix)))
   })
 
-  it("counts as a key of the month, and is refused for a key that is revoked", () => {
+  it("counts as a key of the month, and is rejected for a revoked key", () => {
     const rotations = prefixes(49).map((prefix) => rotated("svc_live_aaa", prefix))
     const state = given(registered, issued("svc_live_aaa"), ...rotations)
     assert.strictEqual(refusal(rotate(state)), "RateLimitExceeded")
@@ -148,7 +148,7 @@ describe("revoking a key", () => {
     assert.deepStrictEqual(Result.getOrThrow(decided), [])
   })
 
-  it("is refused for a prefix the account never had", () => {
+  it("is rejected for a prefix that the account never had", () => {
     assert.strictEqual(
       refusal(revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_bbb", "owner")),
       "ApiKeyNotFound"
@@ -156,13 +156,13 @@ describe("revoking a key", () => {
   })
 })
 
-it("a plan that changes leaves keys and verification alone", () => {
+it("a change of the plan keeps keys and verification", () => {
   const before = given(signedUp, verified, issued("svc_live_aaa"))
   const changed = evolve(before, PlanChanged.make({ account_id, plan: "business", per_month: null }), start)
   assert.deepStrictEqual(changed, { ...before, plan: "business" })
 })
 
-it("the facts of an account hold no personal data", () => {
+it("the events of an account contain no personal data", () => {
   const fields = [AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged, ApiKeyIssued, ApiKeyRevoked].map(
     ({ schema, type }) => [type, "fields" in schema ? Object.keys(Object(schema.fields)) : []]
   )

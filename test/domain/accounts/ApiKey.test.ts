@@ -33,14 +33,14 @@ describe("an API key", () => {
     assert.deepStrictEqual([...new Set(drawn.values())], [4])
   })
 
-  it("is not made of bytes that would make some characters likelier", () => {
+  it("skips bytes that would bias the distribution of characters", () => {
     assert.isNull(fromEntropy(new Uint8Array(entropyBytes).fill(248)))
     assert.isNull(fromEntropy(new Uint8Array(31)))
     const late = new Uint8Array(entropyBytes).fill(255, 0, 32)
     assert.strictEqual(fromEntropy(late)?.slice(9, 41), "0".repeat(32))
   })
 
-  it("is refused with one character changed, two swapped, one lost or one more", () => {
+  it("is rejected with a changed, swapped, missing or additional character", () => {
     assert.isTrue(isWellFormed(key))
     for (let at = 9; at < key.length; at += 1) {
       const other = key.charAt(at) === "x" ? "y" : "x"
@@ -65,7 +65,7 @@ describe("an API key", () => {
     assert.isFalse(isWellFormed(text))
   })
 
-  it("is named by its first 12 characters, three of them random", () => {
+  it("is identified by its first 12 characters, three of which are random", () => {
     assert.strictEqual(prefixOf(key), key.slice(0, 12))
     assert.lengthOf(prefixOf(key), 12)
   })

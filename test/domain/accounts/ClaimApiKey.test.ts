@@ -42,7 +42,7 @@ const claimed = ApiKeyClaimed.make({
 })
 
 describe("claiming a key", () => {
-  it("is a fact of both accounts, after which one has the key and the other none", () => {
+  it("is an event of both accounts, and moves the key from one to the other", () => {
     const decided = Result.getOrThrow(claimKey({ claimer, holder }, asked, now))
     assert.deepStrictEqual(decided, { released: [released], claimed: [claimed] })
     assert.deepStrictEqual(evolve(holder, released, now).keys, [])
@@ -50,12 +50,12 @@ describe("claiming a key", () => {
     assert.deepStrictEqual(key, { keyId: "key", prefix, secrets: [{ prefix, at: now }], revoked: false })
   })
 
-  it("is no further fact for the account that has it", () => {
+  it("records no event for the account that has the key", () => {
     const states = { claimer: given(person, ...signedUp, claimed), holder: given(agent, ...registered, released) }
     assert.deepStrictEqual(Result.getOrThrow(claimKey(states, asked, now)), { released: [], claimed: [] })
   })
 
-  it("is refused for a key of an account with a login, and for one that another account claimed first", () => {
+  it("is rejected for a key of an account with a login, and for a key that another account claimed first", () => {
     for (const other of [
       given(agent, AccountSignedUp.make({ account_id: agent, plan: "free" }), issued(agent, "key", prefix)),
       given(agent, ...registered, released)
@@ -63,7 +63,7 @@ describe("claiming a key", () => {
       assert.strictEqual(refusal(claimKey({ claimer, holder: other }, asked, now))._tag, "ApiKeyNotClaimable")
   })
 
-  it("is refused for a key that is revoked and for a former secret, as for an unknown one", () => {
+  it("is rejected for a revoked key and for a former secret, like for an unknown key", () => {
     const facts = { account_id: agent, key_id: "key", prefix: "svc_live_bbb" }
     for (const event of [
       ApiKeyRevoked.make({ ...facts, by: "operator" }),
@@ -72,7 +72,7 @@ describe("claiming a key", () => {
       assert.strictEqual(refusal(claimKey({ claimer, holder: evolve(holder, event, at) }, asked, now))._tag, "UnknownApiKey")
   })
 
-  it("is refused where the account has 25 active keys, or had a key of the same prefix", () => {
+  it("is rejected if the account has 25 active keys, or had a key with the same prefix", () => {
     const others = Array.from({ length: 25 }, (_, index) => issued(person, `key ${index}`, `svc_live_${100 + index}`))
     const full = given(person, ...signedUp, ...others)
     assert.strictEqual(refusal(claimKey({ claimer: full, holder }, asked, now))._tag, "RateLimitExceeded")

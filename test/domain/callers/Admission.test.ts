@@ -42,7 +42,7 @@ const outdated = (times: number) => {
   }
 }
 
-it.effect("repeats a call whose answer is out of date, after the answer was read again", function* () {
+it.effect("repeats a call with an outdated answer after reading the answer again", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(2)
   let refreshed = 0
@@ -59,7 +59,7 @@ it.effect("gives up after five repetitions", function* () {
   assert.strictEqual(attempts(), 6)
 })
 
-it.effect("counts a call once, however often it is repeated", function* () {
+it.effect("counts a call once for any number of retries", function* () {
   const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
   const call = newCall()
   const { use } = outdated(3)
@@ -73,7 +73,7 @@ it.effect("counts a call once, however often it is repeated", function* () {
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("counts the next call of a refused caller before its append, until one is admitted", function* () {
+it.effect("counts the next call of a rejected caller before its append, until a call is admitted", function* () {
   const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
   const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
   yield* Effect.flip(ask(newCall()))
@@ -83,7 +83,7 @@ it.effect("counts the next call of a refused caller before its append, until one
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("refuses work when the quota is used up, and tells how the caller stands", function* () {
+it.effect("rejects calls beyond the quota, and reports the caller's usage", function* () {
   const { count, countWork, counted } = yield* admissionAt(10)
   const call = newCall()
   assert.strictEqual((yield* Effect.flip(countWork(call, caller)))._tag, "QuotaExceeded")

@@ -92,7 +92,7 @@ it.effect("keeps no failure", function* () {
   assert.strictEqual(yield* usedOf("one"), 2)
 })
 
-it.effect("keeps 50,000 callers at most, and forgets the ones that were used longest ago", function* () {
+it.effect("keeps at most 50,000 callers, and evicts the least recently used", function* () {
   const { state, usedOf } = yield* cached
   yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
   assert.strictEqual(state.reads, 50_001)

@@ -7,12 +7,12 @@ describe("a minute", () => {
     assert.strictEqual(rateWindow(10, 3, 0).resetSeconds, 1)
   })
 
-  it("is never longer than a minute, whichever of two calls looked at the clock first", () => {
+  it("is at most a minute, for any order of two calls", () => {
     assert.strictEqual(rateWindow(10, 1, 60_000).resetSeconds, 60)
     assert.strictEqual(rateWindow(10, 2, 60_004).resetSeconds, 60)
   })
 
-  it("says how many calls there were too many", () => {
+  it("reports the number of excess calls", () => {
     assert.strictEqual(rateWindow(10, 12, 5_000).remaining, -2)
   })
 })

@@ -20,7 +20,7 @@ describe("usage near the limit", () => {
   })
 
   const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000_000 }))
-  it.prop("means strictly more than four fifths, whatever floating point makes of that", [count], ([fifth]) => {
+  it.prop("means strictly more than four fifths, without floating-point errors", [count], ([fifth]) => {
     assert.isFalse(nearLimit({ used: fifth * 4, limit: fifth * 5 }))
     assert.isTrue(nearLimit({ used: fifth * 4 + 1, limit: fifth * 5 }))
   })

@@ -20,14 +20,14 @@ describe("a billing period", () => {
     assert.deepStrictEqual(periodOf(now), period)
   })
 
-  it("is that of UTC, wherever the service runs", () => {
+  it("is that of UTC in any time zone of the service", () => {
     // Still October in Lisbon, already November in Berlin.
     assert.strictEqual(periodOf("2026-11-01T00:30:00+01:00")[0], "2026-10")
     assert.strictEqual(periodOf("2026-10-31T23:30:00-01:00")[0], "2026-11")
   })
 
   const millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_102_444_800_000 }))
-  it.prop("contains its moment and ends where the next one starts", [millis], ([at]) => {
+  it.prop("contains its instant and ends where the next one starts", [millis], ([at]) => {
     const now = DateTime.makeUnsafe(at)
     const period = billingPeriod(now)
     assert.isAtMost(DateTime.toEpochMillis(period.start), at)

@@ -59,7 +59,7 @@ describe("an email address", () => {
     assert.deepStrictEqual(domainsOf("a@example.org"), ["example.org"])
   })
 
-  it.prop("is checked in a moment, whatever it is", [Schema.String], ([text]) => {
+  it.prop("is checked fast for any text", [Schema.String], ([text]) => {
     assert.isBoolean(isEmail(`${text}@${text}.${text}`))
   })
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 
 describe("a memory", () => {
-  it("keeps the entries used last, and no more than it may", () => {
+  it("keeps the most recently used entries up to its capacity", () => {
     const memory = makeLruCache<number>(2)
     memory.set("a", 1)
     memory.set("b", 2)
@@ -11,7 +11,7 @@ describe("a memory", () => {
     assert.deepStrictEqual([memory.get("a"), memory.get("b"), memory.get("c")], [1, undefined, 3])
   })
 
-  it("never holds more than it may, and always the half that was used last", () => {
+  it("holds at most its capacity, and always the most recently used half", () => {
     const capacity = 100
     const memory = makeLruCache<number>(capacity)
     const keys = Array.from({ length: 1_000 }, (_, index) => String(index))
@@ -24,7 +24,7 @@ describe("a memory", () => {
     assert.isAtMost(keys.filter((key) => memory.get(key) !== undefined).length, capacity)
   })
 
-  it("holds the newest value of a key, and forgets on request", () => {
+  it("returns the newest value of a key until it is deleted", () => {
     const memory = makeLruCache<number>(2)
     memory.set("a", 1)
     memory.set("a", 2)

@@ -81,14 +81,14 @@ describe("a login that fails", () => {
     outcome: "WrongCredentials"
   })
 
-  it.effect("does the same work whether the address is known, has a password, is verified, or not", function* () {
+  it.effect("does the same work for known and unknown, verified and unverified addresses", function* () {
     assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
     assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
     assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
     assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
   })
 
-  it.effect("for want of verification is no wrong guess and counts as none", function* () {
+  it.effect("for an unverified account does not count as a wrong guess", function* () {
     const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
     assert.deepStrictEqual(
       [outcome, steps],
@@ -97,7 +97,7 @@ describe("a login that fails", () => {
   })
 })
 
-it.effect("a login with the right password is in the log before it gives a token, and counts as no failure", function* () {
+it.effect("a successful login is recorded before the token is issued, and does not count as a failure", function* () {
   assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
     steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
     outcome: "token"
@@ -117,7 +117,7 @@ it.effect(
   }
 )
 
-it.effect("a login is refused to a client with too many failures, before a password is looked at", function* () {
+it.effect("a client with too many failures is rejected before its password is checked", function* () {
   for (const bucket of [ofBoth, "login/client"]) {
     const { outcome, steps } = yield* stepsOf(login(), "right", [bucket])
     assert.strictEqual(outcome, "RateLimitExceeded")
@@ -125,7 +125,7 @@ it.effect("a login is refused to a client with too many failures, before a passw
   }
 })
 
-it("a browser is who says Mozilla/", () => {
+it("a User-Agent with Mozilla/ is a browser", () => {
   for (const agent of ["Mozilla/5.0 (X11)", "Opera/9.80 Mozilla/4.0"]) assert.isTrue(isBrowser(agent), agent)
   for (const agent of [undefined, "", "curl/8.5.0", "mozilla/5.0", "Mozilla", "Mozillian/1.0"])
     assert.isFalse(isBrowser(agent), agent)

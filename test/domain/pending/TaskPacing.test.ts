@@ -34,7 +34,7 @@ describe("the pace of a member state's tasks", () => {
     assert.isNull(placesOf(pacing, 1_000))
   })
 
-  it("begins with two when the register answers again, doubles with each round of answers, and ends at ten", () => {
+  it("starts at two after the register's recovery, doubles with each round of answers, and ends at ten", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)
@@ -48,7 +48,7 @@ describe("the pace of a member state's tasks", () => {
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
   })
 
-  it("wakes what was tried before the register answered again, until there is no more of it", () => {
+  it("wakes tasks whose last attempt was before the register's recovery, until all are claimed", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)

@@ -49,7 +49,7 @@ describe("a qualified confirmation", () => {
     assert.strictEqual(outcome(caller, vatId, requester), expected)
   })
 
-  it("is open to other member states where the operator says so", () => {
+  it("is available for other member states if so configured", () => {
     assert.strictEqual(outcome(onPlan("starter"), austrian, "DE811115368", "EU"), "DE811115368")
     assert.strictEqual(outcome(onPlan("free"), austrian, "DE811115368", "EU"), "PaidPlanRequired")
     assert.strictEqual(outcome(onPlan("starter"), northernIrish, "DE811115368", "EU"), "ConfirmationUnsupported")
@@ -59,12 +59,12 @@ describe("a qualified confirmation", () => {
 describe("company data", () => {
   const none = { name: undefined, street: undefined, zip: undefined, city: undefined }
 
-  it("is not there if every field is missing, empty or blank", () => {
+  it("is absent if every field is missing, empty or blank", () => {
     assert.isNull(companyData(none))
     assert.isNull(companyData({ ...none, name: "", city: "  \t" }))
   })
 
-  it("is there with one field, which is kept as it was written", () => {
+  it("is present with one field, which is kept unchanged", () => {
     assert.deepStrictEqual(companyData({ ...none, zip: " 10115" }), { name: null, street: null, zip: " 10115", city: null })
   })
 })

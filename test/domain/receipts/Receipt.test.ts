@@ -38,7 +38,7 @@ describe("the id of a receipt", () => {
     "VP-QC-20261120-ABCDEFGH\u0000I"
   ])("is not %j", (text) => assert.isFalse(isReceiptId(text)))
 
-  it("draws every character equally often", () => {
+  it("uses every character equally often", () => {
     const drawn = new Map<string, number>()
     for (let first = 0; first < 252; first += 1) {
       const id =
@@ -53,7 +53,7 @@ describe("the id of a receipt", () => {
     assert.strictEqual(drawn.size, 36)
   })
 
-  it("skips bytes that would make some characters likelier, and says so when too few are left", () => {
+  it("skips bytes that would bias the distribution, and fails if too few are left", () => {
     assert.strictEqual(
       composeReceiptId("VP", noon, Uint8Array.from([252, 255, 0, 1, 2, 3, 4, 5, 6, 7, 8, 35])),
       "VP-QC-20261120-ABCDEFGHI9"
@@ -71,7 +71,7 @@ describe("the id of a receipt", () => {
 })
 
 describe("a comparison", () => {
-  it("is told in words that lead back to the BZSt's letters", () => {
+  it("is described in words that correspond to the BZSt's letters", () => {
     const expected = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const
     for (const letter of MatchLetter.literals) {
       assert.strictEqual(wordOf(letter, "supplied"), expected[letter])
@@ -80,7 +80,7 @@ describe("a comparison", () => {
     assert.sameMembers(MatchWord.literals.map(letterOf), [...MatchLetter.literals])
   })
 
-  it("that the BZSt did not make: what was supplied is not_provided, what was not is not_queried", () => {
+  it("that the BZSt did not make has not_provided for supplied fields, and not_queried for others", () => {
     assert.strictEqual(wordOf(null, "Berlin"), "not_provided")
     assert.strictEqual(wordOf(null, null), "not_queried")
   })
@@ -93,7 +93,7 @@ describe("a comparison", () => {
 describe("a receipt", () => {
   const { receipt } = receiptRecord()
 
-  it("holds empty strings for what was not supplied", () => {
+  it("has empty strings for fields that were not supplied", () => {
     assert.deepStrictEqual(inputOf({ name: "Muster", street: null, zip: null, city: "Berlin" }), {
       company_name: "Muster",
       company_street: "",
@@ -118,7 +118,7 @@ describe("a receipt", () => {
     assert.deepStrictEqual([receiptList("k1", null), receiptList("k1", "DE1")], ["receipts-k1", "receipts-k1/DE1"])
   })
 
-  it.prop("comes out of its event as it went in", [Arbitrary.schema(Receipt)], ([any]) => {
+  it.prop("is decoded from its event unchanged", [Arbitrary.schema(Receipt)], ([any]) => {
     const answer = {
       source: "bzst" as const,
       valid: true,

@@ -54,7 +54,7 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
 
 const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
 
-it.effect("records a charge for the caller as it is by then", function* () {
+it.effect("records a charge with the caller's current data", function* () {
   const { record, refused } = yield* recordFrom(2)
   assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
   assert.deepStrictEqual(
@@ -69,13 +69,13 @@ it.effect("gives up after ten attempts, if keys and plans keep changing", functi
   assert.lengthOf(refused, 10)
 })
 
-it.effect("records nothing for a key that was revoked", function* () {
+it.effect("records nothing for a revoked key", function* () {
   const { record, refused } = yield* recordFrom(1, Effect.fail(new InvalidApiKey({})))
   assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "InvalidApiKey")
   assert.lengthOf(refused, 1)
 })
 
-it.effect("asks again whether the caller may be charged", function* () {
+it.effect("checks the caller's quota again", function* () {
   const { record, refused } = yield* recordFrom(1)
   const onlyAtFirst = (caller: Charge["caller"]) =>
     caller._tag === "Key" && caller.epoch === 0

@@ -43,7 +43,7 @@ describe("an answer", () => {
     assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, nowMs))
   })
 
-  it("from a time far ahead has no known age, and is served no more", () => {
+  it("from a time far ahead has no known age, and is not served", () => {
     const ahead = answered(true, Duration.negate(Duration.days(365)))
     assert.isFalse(isFresh(ahead, freshness, nowMs))
     assert.isFalse(isServableStale(ahead, freshness, nowMs))
@@ -93,7 +93,7 @@ describe("the answers that a process keeps", () => {
     assert.lengthOf(reads, 4)
   })
 
-  it.effect("are served while the database is away; others fail", function* () {
+  it.effect("are served during a database outage; others fail", function* () {
     let isAway = false
     const { cache } = yield* cachedOver(() =>
       Effect.suspend(() => (isAway ? Effect.fail(new StoreUnavailable({})) : Effect.succeed(Option.some(storedAt(1)))))
@@ -105,7 +105,7 @@ describe("the answers that a process keeps", () => {
     assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
   })
 
-  it.effect("are 20,000 at most: the ones that were used longest ago are forgotten", function* () {
+  it.effect("are limited to 20,000, and evicted by least recent use", function* () {
     const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
     const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
     yield* Effect.forEach(vatIds, cache.newest, { discard: true })

@@ -68,15 +68,15 @@ describe("the member states", () => {
   for (const [prefix, { bad, good }] of Object.entries(examples)) {
     const matches = (number: string) => memberStates.get(prefix)?.pattern.test(number)
 
-    it.each(good)(`${prefix} takes %s`, (number) => {
+    it.each(good)(`${prefix} accepts %s`, (number) => {
       assert.isTrue(matches(number))
     })
 
-    it.each(bad)(`${prefix} refuses "%s"`, (number) => {
+    it.each(bad)(`${prefix} rejects "%s"`, (number) => {
       assert.isFalse(matches(number))
     })
 
-    it(`${prefix} takes nothing around a number`, () => {
+    it(`${prefix} accepts nothing around a number`, () => {
       for (const number of good) {
         for (const more of [`${number}\n`, `\n${number}`, ` ${number}`, `${number}\u0000`]) assert.isFalse(matches(more), more)
       }

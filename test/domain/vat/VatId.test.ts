@@ -86,13 +86,13 @@ describe("a VAT ID", () => {
     assert.isNull(valueOf(input))
   })
 
-  it("that does not fit is refused with what would", () => {
+  it("of another form is rejected with the expected form", () => {
     assert.strictEqual(messageOf("DE12345678"), "A VAT ID of Germany is DE followed by 9 digits")
     assert.strictEqual(messageOf("GR12"), "A VAT ID of Greece is EL followed by 9 digits")
     assert.match(messageOf("GB123456789") ?? "", /prefix of an EU member state/u)
   })
 
-  it("of a million characters is refused without repeating it", () => {
+  it("of a million characters is rejected without an echo", () => {
     assert.isBelow(messageOf("D".repeat(1_000_000))?.length ?? 0, 100)
     assert.isBelow(messageOf(`DE${" ".repeat(1_000_000)}123456789`)?.length ?? 0, 100)
   })
@@ -106,7 +106,7 @@ describe("a VAT ID", () => {
     assert.isFalse(isGerman(Result.getOrThrow(parse("ATU12345678"))))
   })
 
-  it.prop("is normalised the same a second time", [Schema.String], ([input]) => {
+  it.prop("is unchanged by a second normalisation", [Schema.String], ([input]) => {
     assert.strictEqual(normalise(normalise(input)), normalise(input))
   })
 
@@ -123,7 +123,7 @@ describe("a VAT ID", () => {
     }
   )
 
-  it.prop("out of any text is either sound or refused, never something in between", [Schema.String], ([input]) => {
+  it.prop("parsed from any text is either well formed or rejected", [Schema.String], ([input]) => {
     const value = valueOf(input)
     if (value !== null) assert.match(value, /^[A-Z]{2}[A-Z0-9+*]{2,12}$/u)
   })

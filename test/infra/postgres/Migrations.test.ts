@@ -75,7 +75,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", 
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of two databases on one server", (it) => {
-  it.effect("do not conflict over their shared roles", function* () {
+  it.effect("share roles without a conflict", function* () {
     const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
     const applied = yield* Effect.all([migrate, elsewhere, elsewhere], { concurrency: "unbounded" })
     for (const names of applied) assert.deepStrictEqual(names, files)

@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.include(yield* response.text, '"status":"evatr-0007"')
   })
 
-  it.effect("refuses German targets if the requester is not admitted, and no others", function* () {
+  it.effect("rejects only German targets if the requester is not admitted", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.configure({ german_targets_admitted: false })
     const refused = yield* ask("DE100123456", german)

@@ -259,7 +259,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     assert.strictEqual(yield* sandbox.checks(), 0)
   })
 
-  it.effect("keep the newest 1000 entries and count the rest", function* () {
+  it.effect("keep the newest 1000 entries and count the others", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.reset
     yield* Effect.replicateEffect(vies("DE123456789"), 1_005, { concurrency: 8, discard: true })

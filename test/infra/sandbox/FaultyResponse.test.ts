@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     }
   })
 
-  it.effect("ends cleanly after less than Content-Length promises", function* () {
+  it.effect("ends cleanly after fewer bytes than Content-Length", function* () {
     for (const source of both) {
       const received = yield* raw(ask(source, only(source, "12")))
       assert.strictEqual(received.error, null)

@@ -55,7 +55,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
     assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
   })
 
-  it.effect("behind a URL gets the newest checkpoint, even after it rejected one", function* () {
+  it.effect("behind a URL gets the newest checkpoint, even after a rejected request", function* () {
     const { taken, url } = yield* server
     const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
     yield* offer("two")

@@ -57,7 +57,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
   })
 
-  it.effect("is stored for each signing key, so that a return to an earlier key loses nothing", function* () {
+  it.effect("is stored for each signing key, also after a return to an earlier key", function* () {
     const { memory } = yield* makeMemory
     yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
     for (const id of [0xab, 0xcd]) {

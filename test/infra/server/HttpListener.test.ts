@@ -55,7 +55,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* letGo
   })
 
-  it.effect("is refused beyond the limit, with one warning for all, until another one ends", () => {
+  it.effect("is rejected beyond the limit, with one warning for all, until another one ends", () => {
     const lines: Array<unknown> = []
     const keep = Logger.make(({ message }) => void lines.push(message))
     return Effect.gen(function* () {
@@ -115,7 +115,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
 layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
   const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-  it.effect("of a tunnel survives a client that has left", function* () {
+  it.effect("of a tunnel survives a disconnected client", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(tunnel)
@@ -147,7 +147,7 @@ layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
     assert.lengthOf(text.split("HTTP/1.1 "), 4)
   })
 
-  it.effect("of a body that cannot be read does not wait for the rest of it", function* () {
+  it.effect("of an unreadable body does not wait for the rest of the body", function* () {
     const { connect, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send("POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -13,7 +13,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"), said("GET", "/last")))
   })
 
-  it.effect("has one request in flight, and holds up no other connection", function* () {
+  it.effect("has one request in flight, and does not delay other connections", function* () {
     const { connect, letGo, started, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/slow") + get("/second") + get("/third"))
@@ -86,7 +86,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     assert.deepStrictEqual(started, ["/quick", "/last"])
   })
 
-  it.effect("is not continued when its client has left", function* () {
+  it.effect("is not continued after its client has disconnected", function* () {
     const { connect, letGo, started, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/huge") + get("/second") + get("/third"))

@@ -217,7 +217,7 @@ layer(parts)("a status", (it) => {
     }
   )
 
-  it.effect("may be answered without an id", function* () {
+  it.effect("is accepted without an id", function* () {
     for (const none of ["", null, undefined]) {
       assert.isNull((yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-0000", { id: none })))).request_id)
     }

@@ -66,7 +66,7 @@ describe("a guarded source", () => {
     assert.strictEqual((yield* guarded.status).state, "degraded")
   })
 
-  it.effect("that answers nothing at all is not queried", function* () {
+  it.effect("that does not respond is not queried", function* () {
     const { ask, conduct, guarded, page, probe } = yield* make
     MutableRef.set(conduct, Effect.never)
     MutableRef.set(page, Effect.never)

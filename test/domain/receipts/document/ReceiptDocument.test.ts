@@ -37,13 +37,13 @@ const factsOf = (differences: Differences, language: "en" | "de" = "en") =>
   )
 
 describe("a receipt as a document", () => {
-  it("shows the reference, where there is one", () => {
+  it("shows a supplied reference", () => {
     assert.strictEqual(factsOf({ reference: "INV\u202E4711" })["Reference of the requester"], "INV[U+202E]4711")
     assert.strictEqual(factsOf({ reference: "INV-4711" }, "de")["Referenz des Anfragenden"], "INV-4711")
     assert.notProperty(factsOf({}), "Reference of the requester")
   })
 
-  it("says the same in both languages, in the same order", () => {
+  it("has the same content in both languages, in the same order", () => {
     const [english, german] = receiptLanguages.map((language) => shapeOf(receiptDocument(receiptRecord(), language)))
     assert.deepStrictEqual(english, german)
   })
@@ -84,7 +84,7 @@ describe("a receipt as a document", () => {
     assert.include(text, language === "de" ? "1.\u00A0Dezember 2020" : "1\u00A0December 2020")
   })
 
-  it.each(VerdictStatus.literals)("says in both languages what %s means", (bzstStatus) => {
+  it.each(VerdictStatus.literals)("explains %s in both languages", (bzstStatus) => {
     const meanings = receiptLanguages.map((language) => {
       const facts = factsOf({ record: { bzstStatus } }, language)
       return facts[language === "de" ? "Bedeutung des Status" : "Meaning of the status"] ?? ""
@@ -93,7 +93,7 @@ describe("a receipt as a document", () => {
     assert.notStrictEqual(meanings[0], meanings[1])
   })
 
-  it("tells when the VAT ID was or will be valid", () => {
+  it("reports when the VAT ID was or will be valid", () => {
     const over = { bzstStatus: "evatr-2006", validFrom: "2010-01-01", validUntil: "2020-12-31" }
     const facts = factsOf({ record: over })
     assert.strictEqual(
@@ -107,7 +107,7 @@ describe("a receipt as a document", () => {
     assert.notProperty(factsOf({}), "Valid from")
   })
 
-  it("calls things by what they are: nothing supplied, nothing disclosed, no number", () => {
+  it("distinguishes missing, undisclosed and absent values", () => {
     const facts = factsOf({ requestId: null, result: { official_name: "", official_address: "" } })
     assert.strictEqual(facts["Number of the request at the BZSt"], "none")
     assert.match(facts["Name"] ?? "", /^unknown/u)
@@ -125,7 +125,7 @@ describe("a receipt as a document", () => {
     )
   })
 
-  it("does not let a valid VAT ID speak for company data that does not match, or was not compared", () => {
+  it("distinguishes a valid VAT ID from company data that does not match or was not compared", () => {
     const compared = (differences: Differences, language: "en" | "de" = "en") => {
       const { compared, tone } = receiptDocument(receiptRecord(differences), language)
       return [tone, compared]
@@ -163,7 +163,7 @@ describe("a receipt as a document", () => {
     assert.deepStrictEqual(compared({ input: { ...one, company_name: "" } }), ["good", "Company data: none was supplied."])
   })
 
-  it("writes out characters that cannot be seen or turn others around", () => {
+  it("escapes invisible characters and those that change the text direction", () => {
     const document = receiptDocument(
       receiptRecord({ input: { company_name: "a\u202Egpj.exe\u0000b\u00ADc\u2028d\u{E0001}e" } }),
       "en"
@@ -172,7 +172,7 @@ describe("a receipt as a document", () => {
     assert.notMatch(readable(document), /\u202E|\u00AD/u)
   })
 
-  it("prints the beginning of an answer that is far too long, and attaches all of it", () => {
+  it("prints the start of a very long response, and attaches it completely", () => {
     const response = `{"x":"${"😀".repeat(100_000)}"}`
     const document = receiptDocument(receiptRecord({ response }), "de")
     const printed = blocksOf(document).flatMap((block) => (block._tag === "Exact" ? [block.text] : []))
@@ -181,7 +181,7 @@ describe("a receipt as a document", () => {
     assert.strictEqual(document.attachments[2]?.text, response)
   })
 
-  it("attaches the receipt as the interface gives it, and both sides of the exchange byte for byte", () => {
+  it("attaches the receipt as the API returns it, and the exact bytes of request and response", () => {
     const record = receiptRecord()
     const { attachments } = receiptDocument(record, "en")
     const read = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
@@ -195,7 +195,7 @@ describe("a receipt as a document", () => {
     ])
   })
 
-  it("is plain data, so that another thread can have it", () => {
+  it("is plain data that can be sent to another thread", () => {
     const document = receiptDocument(receiptRecord(), "de")
     assert.deepStrictEqual(structuredClone(document), document)
   })
