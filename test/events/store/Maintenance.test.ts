@@ -165,4 +165,15 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     )
     assert.deepStrictEqual(yield* left, ["0", "2", "89"])
   })
+
+  it.effect("deletes what uploads left behind, and nothing of an accepted batch", function* () {
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, batch_id, items, spooled_at)
+      SELECT gen_random_uuid(), no, gen_random_uuid(), CASE no WHEN 0 THEN gen_random_uuid() END, '{}', now() - CASE no WHEN 1 THEN interval '50 minutes' ELSE interval '70 minutes' END
+      FROM generate_series(0, 2) no`)
+    const kept = texts("SELECT chunk::text AS text FROM vatproof.uploads ORDER BY chunk")
+    yield* Effect.scoped(
+      Effect.andThen(Layer.build(Layer.fresh(Maintenance.layer)), untilSwept(Effect.map(kept, ({ length }) => length === 2)))
+    )
+    assert.deepStrictEqual(yield* kept, ["0", "1"])
+  })
 })

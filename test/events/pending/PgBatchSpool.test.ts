@@ -1,0 +1,75 @@
+import { DateTime, Effect, Layer } from "effect"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { billingPeriod } from "#domain/callers/Usage.ts"
+import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
+import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { texts } from "#test/support/Batches.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
+
+const id = (last: string) => `019371c0-5f00-7000-8000-0000000000${last}`
+const none = id("00")
+
+const chunkOf = (customId: string): BatchChunk => ({
+  questions: { vat_ids: ["SE556000000001"], duplicate_of: {} },
+  document: { custom_ids: [customId], malformed: [null] }
+})
+
+/** Spools an upload of two chunks. */
+const spool = Effect.fnUntraced(function* (uploadId: string) {
+  const { keep } = yield* BatchSpool
+  for (const chunk of [0, 1]) yield* keep(uploadId, id("ac"), chunk, chunkOf(`custom ${chunk}`))
+})
+
+const accept = Effect.fnUntraced(function* (uploadId: string, batchId: string) {
+  const now = yield* DateTime.now
+  const period = billingPeriod(now)
+  const facts = { accountId: id("ac"), keyId: id("a1"), plan: "free", epoch: 0, stream: `key-${id("a1")}`, meter: "m" } as const
+  const caller = { _tag: "Key", ...facts, period, validUntil: period.end, used: 0, limit: 10, perMinute: 10 } as const
+  const counts = { chunks: 2, items: 2, malformed: 0, duplicates: 0 }
+  const batch = { ...counts, batchId, uploadId, caller, expiresAt: period.end, requestHash: null }
+  return yield* (yield* BatchSpool).accept(batch)
+})
+
+const spooled = texts("SELECT chunk::text AS text FROM vatproof.uploads ORDER BY chunk")
+const stored = texts(
+  "SELECT vatproof.json_of(data) ->> 'first' AS text FROM vatproof.events WHERE type = 'BatchItemsAccepted' ORDER BY position"
+)
+const documents = texts(
+  "SELECT vatproof.json_of(document) ->> 'custom_ids' AS text FROM vatproof.personal_documents ORDER BY position"
+)
+
+const store = PgBatchSpool.layer.pipe(
+  Layer.provideMerge(MigratedDatabase.layer),
+  Layer.provide([NodeCrypto.layer, Integrity.layer])
+)
+
+layer(store, { excludeTestServices: true })("The spool of batches", (it) => {
+  it.effect("accepts one upload for an id, and nothing of an upload of which a part is gone", function* () {
+    yield* spool(id("01"))
+    yield* MigratedDatabase.execute("DELETE FROM vatproof.uploads WHERE chunk = 0")
+    assert.strictEqual((yield* Effect.flip(accept(id("01"), id("ba"))))._tag, "StoreUnavailable")
+    const { discard, openNext } = yield* BatchSpool
+    assert.isNull(yield* openNext(none))
+    yield* discard(id("01"))
+    yield* spool(id("02"))
+    assert.isTrue(yield* accept(id("02"), id("ba")))
+    yield* spool(id("03"))
+    assert.isFalse(yield* accept(id("03"), id("ba")))
+    yield* discard(id("03"))
+    yield* discard(id("02"))
+    assert.deepStrictEqual(yield* spooled, ["0", "1"])
+  })
+
+  it.effect("stores each chunk once and in its order, however many replicas do so, without what was erased", function* () {
+    const { openNext } = yield* BatchSpool
+    yield* MigratedDatabase.execute("UPDATE vatproof.uploads SET document = NULL WHERE chunk = 1")
+    yield* Effect.all(
+      Array.from({ length: 6 }, () => openNext(none)),
+      { concurrency: "unbounded" }
+    )
+    assert.deepStrictEqual([yield* stored, yield* spooled], [["0", "500"], []])
+    assert.deepStrictEqual(yield* documents, ['["custom 0"]'])
+  })
+})
