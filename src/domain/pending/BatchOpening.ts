@@ -15,6 +15,8 @@ import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
 /** A replica looks for batches of others, and for those that were left, this often. */
 const poll = Duration.seconds(1)
+/** A pause after each event that locks the log for its items: twice as long as the event took, so that other callers come in between. */
+const pauseAfter = (took: Duration.Duration) => Duration.min(Duration.times(took, 2), Duration.millis(500))
 /** Chunks that wait to be told, chunks that are told at the same time, and items of each. */
 const maxWaiting = 4
 const toldAtOnce = { chunks: 2, items: 64 }
@@ -79,17 +81,19 @@ const make = Effect.gen(function* () {
   let ended = -1
 
   const open = Effect.gen(function* () {
-    const chunk = yield* spool.openNext(last)
+    const [took, chunk] = yield* Effect.timed(spool.openNext(last))
     if (chunk === null) return false
     last = chunk.batchId
     if (!chunk.isCancelled) yield* Queue.offer(opened, chunk)
+    yield* Effect.sleep(pauseAfter(took))
     return true
   })
 
   const end = Effect.gen(function* () {
-    const position = yield* spool.endNext(ended)
+    const [took, position] = yield* Effect.timed(spool.endNext(ended))
     if (position === null) return false
     ended = position
+    yield* Effect.sleep(pauseAfter(took))
     return true
   })
 
