@@ -93,7 +93,7 @@ const make = Effect.gen(function* () {
      * whole and can be repeated.
      */
     erase: (subject: PersonalSubject) =>
-      // First what is on its way into the log: a chunk of a batch is either still there, or found below.
+      // Spooled chunks of batches come first: a chunk that leaves the spool meanwhile is found in the log below.
       Effect.andThen(
         eraseUploads(subject),
         again(
