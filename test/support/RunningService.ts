@@ -74,7 +74,7 @@ export const ownLimits: Settings = Object.fromEntries(
 )
 
 /** Settings that differ from the defaults, for tests of the operator's settings. */
-export const ownSettings = {
+export const otherSettings = {
   CACHE_TTL_INVALID: "3h",
   STALE_MAX_AGE: "2d",
   BZST_REQUESTER_VAT_ID: "",

@@ -105,20 +105,20 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quota", (it) => {
   it.effect("of the free plan is monthly, and rejects further calls with 402", function* () {
-    const { newKey, travel, validate } = yield* RunningService.make(RunningService.ownSettings)
+    const { newKey, travel, validate } = yield* RunningService.make(RunningService.otherSettings)
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 2)
     yield* validate("ATU12345678", { key })
     yield* validate("ATU12345678", { key })
     const refused = yield* validate("ATU12345678", { key })
     const { message, plan } = assertProblem(refused, "PAYMENT_REQUIRED")
-    assert.include(message, RunningService.ownSettings.UPGRADE_URL)
+    assert.include(message, RunningService.otherSettings.UPGRADE_URL)
     const period = billingPeriod(yield* DateTime.now)
     assert.deepStrictEqual(plan, {
       plan: "free",
       limit: 2,
       resets_at: DateTime.formatIso(period.end),
-      upgrade_url: RunningService.ownSettings.UPGRADE_URL,
+      upgrade_url: RunningService.otherSettings.UPGRADE_URL,
       contact: "mailto:help@vat.example"
     })
     assert.containSubset(refused, { headers: { "x-service-usage": "2/2" } })

@@ -9,7 +9,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
-layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServices: true })("every response", (it) => {
+layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestServices: true })("every response", (it) => {
   const paths = [
     "/health",
     "/v1/status",
@@ -49,7 +49,7 @@ layer(RunningService.layerShared(RunningService.ownSettings), { excludeTestServi
     const replies = yield* Effect.forEach(Array.from({ length: 11 }), () => validate("ATU12345678", { key }))
     assert.deepStrictEqual(
       replies.map(({ headers }) => headers["x-service-upgrade"] ?? ""),
-      replies.map((_, index) => (index < 8 ? "" : RunningService.ownSettings.UPGRADE_URL))
+      replies.map((_, index) => (index < 8 ? "" : RunningService.otherSettings.UPGRADE_URL))
     )
   })
 

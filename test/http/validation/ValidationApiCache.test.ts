@@ -59,7 +59,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
   })
 
   it.effect("keeps invalid answers for CACHE_TTL_INVALID", function* () {
-    const { travel, validate } = yield* RunningService.make(RunningService.ownSettings)
+    const { travel, validate } = yield* RunningService.make(RunningService.otherSettings)
     const vatId = vatIdEnding("SI", "999200")
     assert.containSubset(yield* validate(vatId), live)
     yield* travel("2 hours")

@@ -259,7 +259,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect("is available for all member states if so configured, with the names that VIES discloses", function* () {
-    const { key, service } = yield* start(RunningService.ownSettings)
+    const { key, service } = yield* start(RunningService.otherSettings)
     const company = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_city: "ΑΘΗΝΑ" }
     const official = Effect.fnUntraced(function* () {
       const { text } = yield* confirm(service, "GR100440170", key, company)
@@ -280,7 +280,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect("has the operator's name of the service", function* () {
-    const { key, service } = yield* start(RunningService.ownSettings)
+    const { key, service } = yield* start(RunningService.otherSettings)
     const { text } = yield* confirm(service, "DE100440180", key)
     assert.match(text, /"receipt_id":"ACME-QC-\d{8}-[A-Z0-9]{10}".*"source":"acme-vat-issued"/u)
   })

@@ -69,7 +69,7 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is configured as down", (it) => {
   it.effect("a stale answer is served with a warning and charged, until STALE_MAX_AGE", function* () {
-    const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.ownSettings)
+    const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.otherSettings)
     yield* sandbox.configure({ vies_available: true })
     yield* validate("ATU10440007", { key })
     yield* sandbox.configure({ vies_available: false })
@@ -87,7 +87,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is 
   })
 
   it.effect("the error message names the missing requester, without which the BZSt is not queried", function* () {
-    const { key, sandbox, validate } = yield* startWith("vies", RunningService.ownSettings)
+    const { key, sandbox, validate } = yield* startWith("vies", RunningService.otherSettings)
     const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
     assert.include(message, "requester_vat_id")
     assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
