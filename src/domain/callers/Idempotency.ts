@@ -1,4 +1,4 @@
-/** Requests that come with an Idempotency-Key: one of them at a time does the work, on any replica. */
+/** Rules of the Idempotency-Key: the same request gets the same answer, and one request at a time does the work, on any replica. */
 import { Duration, Effect, Schema } from "effect"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
 
@@ -8,6 +8,10 @@ export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReuse
     return "This Idempotency-Key came with another request before: take a new key for a new request"
   }
 }
+
+/** Continues if the key came with the same request before. The hashes are those of the stored request and of this one. */
+export const requireSame = (stored: string | null, hash: string): Effect.Effect<void, IdempotencyKeyReused> =>
+  stored === hash ? Effect.void : Effect.fail(new IdempotencyKeyReused({}))
 
 /** A request with the same key is being answered. */
 export class IdempotencyInProgress extends Schema.TaggedError<IdempotencyInProgress>()("IdempotencyInProgress", {}) {

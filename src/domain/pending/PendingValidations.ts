@@ -1,7 +1,7 @@
 /** Use cases of validations that may be answered later: accept, read, wait, cancel. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema, Semaphore } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
+import { makeOnce, requireSame } from "#domain/callers/Idempotency.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -56,7 +56,7 @@ const maxWaiting = 2_000
 const makeAwaitClosed = Effect.gen(function* () {
   const reader = yield* ValidationReader
   const signals = yield* TaskSignals
-  let waiting = 0
+  const waiters = yield* Semaphore.make(maxWaiting)
 
   /** Waits until a validation is no longer pending. */
   const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
@@ -70,20 +70,8 @@ const makeAwaitClosed = Effect.gen(function* () {
     }
   })
 
-  const whileThereIsRoom = <E>(wait: Effect.Effect<void, E>) =>
-    Effect.suspend(() => {
-      if (waiting >= maxWaiting) return Effect.void
-      waiting += 1
-      return Effect.ensuring(
-        wait,
-        Effect.sync(() => {
-          waiting -= 1
-        })
-      )
-    })
-
   return (keyId: string, validationId: string, wait: Duration.Duration) =>
-    whileThereIsRoom(awaitClosed(keyId, validationId, wait))
+    waiters.withPermitsIfAvailable(1)(awaitClosed(keyId, validationId, wait))
 })
 
 const make = Effect.gen(function* () {
@@ -109,7 +97,7 @@ const make = Effect.gen(function* () {
   /** The stored response to an earlier request with the same content and key. */
   const replay = Effect.fnUntraced(function* (keyId: string, validationId: string, requestHash: string) {
     const found = yield* reader.find(keyId, validationId)
-    if (Option.isSome(found) && found.value.requestHash !== requestHash) return yield* new IdempotencyKeyReused({})
+    if (Option.isSome(found)) yield* requireSame(found.value.requestHash, requestHash)
     return found
   })
 

@@ -3,7 +3,7 @@ import { Context, DateTime, Duration, Effect, Layer, Redacted } from "effect"
 import { AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
 import * as ApiKeys from "#domain/accounts/ApiKey.ts"
-import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
+import { makeOnce, requireSame } from "#domain/callers/Idempotency.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
@@ -78,7 +78,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const before = yield* accounts.findRegistration(accountId)
     if (before === null) return false
     const isOver = DateTime.isLessThan(DateTime.addDuration(before.at, repeatableFor), yield* DateTime.now)
-    if (isOver || before.keySha256 !== crypto.sha256Hex(apiKey)) return yield* new IdempotencyKeyReused({})
+    yield* requireSame(isOver ? null : before.keySha256, crypto.sha256Hex(apiKey))
     return true
   })
 
