@@ -1,110 +1,200 @@
-/** Timing of the engine, with a queue and a source that only count. */
-import { Clock, DateTime, Effect, Layer } from "effect"
+/** Simulates the engine with many tasks of one member state, whose register takes a second. The test clock simulates hours. */
+import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
-import { AlreadyRecorded } from "#domain/callers/Metering.ts"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
+import { billingPeriod } from "#domain/callers/Usage.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
-import { Sources } from "#domain/vat/Sources.ts"
+import type { Validation } from "#domain/validation/ValidationQuestion.ts"
+import * as VatIds from "#domain/vat/VatId.ts"
+import { Sources, type SourcesStatus, SourcesUnavailable } from "#domain/vat/Sources.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
-import { assert, it } from "#test/support/Test.ts"
+import * as ViesBudget from "#infra/sources/ViesBudget.ts"
+import { assert, describe, it } from "#test/support/Test.ts"
 
-const taskOf = (number: number): ClaimedTask => ({
-  taskId: `${number}`,
-  claim: "",
-  position: number,
-  accountId: "a",
-  keyId: "k",
-  batchId: "b",
-  vatId: `DE${number}`,
-  memberState: "DE",
-  attempts: 1,
-  isExpired: false,
-  isCancelled: false
-})
+const places = 10
+const answerTime = "1 second"
+const unlimited = 1_000_000
+const dayMs = Duration.toMillis(Duration.days(1))
 
-const caller = Effect.map(DateTime.now, (now) => ({
-  _tag: "Key" as const,
-  keyId: "k",
-  accountId: "a",
-  plan: "enterprise" as const,
-  period: billingPeriod(now),
-  validUntil: billingPeriod(now).end,
-  used: 0,
-  epoch: 0,
-  stream: "key-k",
-  meter: "key-k",
-  limit: 100_000,
-  perMinute: 10
-}))
+/** A task queue in memory. Due tasks are first in, first out. */
+const makeQueue = Effect.fnUntraced(function* (items: number) {
+  const clock = yield* Clock.Clock
+  let due: Array<string> = Array.from({ length: items }, (_, item) => `${item}`)
+  let waiting: Array<{ readonly taskId: string; readonly dueMs: number }> = []
+  const attempts = new Map<string, number>()
 
-const byAddress = (address: string) => ({
-  _tag: "Anonymous" as const,
-  addressHash: address,
-  stream: address,
-  meter: address,
-  limit: 10,
-  perMinute: 10
-})
-
-const status = Effect.map(DateTime.now, (lastChecked) => {
-  const source = { state: "operational" as const, answers: true, latencyMs: 1_000, lastChecked }
-  return { vies: source, bzst: source, active: "vies" as const, failoverActive: false, memberStates: [] }
-})
-
-/** Tasks of one member state. The source takes a second for each task. */
-const simulate = (tasks: number) => {
-  const seen = { claimed: 0, running: 0, mostAtOnce: 0, answered: 0 }
-  const queue = Layer.mock(TaskQueue, {
-    claim: (asked) =>
-      Effect.sync(() => {
-        const places = asked.find(({ memberState }) => memberState === "DE")?.places ?? 0
-        const first = seen.claimed
-        seen.claimed = Math.min(first + places, tasks)
-        return Array.from({ length: seen.claimed - first }, (_, index) => taskOf(first + index))
-      }),
-    keep: () => Effect.void,
-    accepted: ({ accountId, keyId, vatId }) =>
-      Effect.succeed({
-        accountId,
-        keyId,
-        vatId,
-        request: { forceLive: false, requesterVatId: null, company: null, reference: null }
-      })
-  })
-  const source = Layer.mock(ValidateVatId, {
-    validate: () =>
-      Effect.gen(function* () {
-        seen.running += 1
-        seen.mostAtOnce = Math.max(seen.mostAtOnce, seen.running)
-        // oxlint-disable-next-line no-restricted-properties -- the TestClock's second, which the simulated source takes
-        yield* Effect.sleep("1 second")
-        seen.running -= 1
-        seen.answered += 1
-        // Ends the task without an answer.
-        return yield* new AlreadyRecorded({ position: 0 })
-      })
-  })
-  const others = Layer.mergeAll(
-    Layer.mock(Identity, { refreshKeyId: () => caller, byAddress }),
-    Layer.mock(RateLimits, { acquireSlot: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
-    Layer.mock(Sources, { status }),
-    NodeCrypto.layer,
-    TaskSignals.layer
+  const claimed = (taskId: string): ClaimedTask => {
+    attempts.set(taskId, (attempts.get(taskId) ?? 0) + 1)
+    const owner = { accountId: "a", keyId: "k", batchId: "b" }
+    const task = {
+      taskId,
+      claim: taskId,
+      position: 0,
+      vatId: "DE123456789",
+      memberState: "DE",
+      attempts: attempts.get(taskId) ?? 1
+    }
+    return { ...owner, ...task, isExpired: false, isCancelled: false }
+  }
+  const queue = Layer.succeed(
+    TaskQueue,
+    TaskQueue.of({
+      claim: (asked) =>
+        Effect.sync(() => {
+          const now = clock.currentTimeMillisUnsafe()
+          due = [...due, ...waiting.filter(({ dueMs }) => dueMs <= now).map(({ taskId }) => taskId)]
+          waiting = waiting.filter(({ dueMs }) => dueMs > now)
+          const free = asked.find(({ memberState }) => memberState === "DE")?.places ?? 0
+          return due.splice(0, free).map(claimed)
+        }),
+      keep: () => Effect.void,
+      defer: ({ taskId }, wait) =>
+        Effect.sync(() => void waiting.push({ taskId, dueMs: clock.currentTimeMillisUnsafe() + Duration.toMillis(wait) })),
+      accepted: () =>
+        Effect.succeed({
+          accountId: "a",
+          keyId: "k",
+          vatId: "DE123456789",
+          request: { forceLive: false, requesterVatId: null, company: null, reference: null }
+        }),
+      close: () => Effect.die("no task ends without an answer here")
+    })
   )
-  return { seen, engine: Layer.provide(TaskEngine.layer, [queue, source, others]) }
+  return { queue, isIdle: () => due.length === 0 }
+})
+
+/** A daily budget in memory. */
+const limits = Layer.effect(
+  RateLimits,
+  Effect.map(Clock.Clock, (clock) => {
+    const spentOn = new Map<number, number>()
+    const spendBudget = (_: string, calls: number, limit: number) =>
+      Effect.sync(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        const day = Math.floor(now / dayMs)
+        const spent = spentOn.get(day) ?? 0
+        const granted = spent + calls <= limit
+        if (granted) spentOn.set(day, spent + calls)
+        return { granted, spent: granted ? spent + calls : spent, endsIn: Duration.millis((day + 1) * dayMs - now) }
+      })
+    const acquireSlot = () => Effect.succeed({ granted: true, retryAfterSeconds: 0 })
+    return { ...unused, acquireSlot, spendBudget }
+  })
+)
+const unused = {
+  acquireSlots: () => Effect.die("unused"),
+  checkSlots: () => Effect.die("unused"),
+  acquireLease: () => Effect.die("unused"),
+  releaseLease: () => Effect.die("unused")
 }
 
-it.effect("validates 3,600 VAT IDs of a member state in little more than six minutes, ten at a time", function* () {
-  const { engine, seen } = simulate(3_600)
-  yield* Layer.build(engine)
-  const startedMs = yield* Clock.currentTimeMillis
-  while (seen.answered < 3_600) yield* TestClock.adjust("1 second")
-  const minutes = ((yield* Clock.currentTimeMillis) - startedMs) / 60_000
-  assert.deepStrictEqual([seen.mostAtOnce, seen.answered], [10, 3_600])
-  assert.isBelow(minutes, 7.2)
+const vatId = Result.getOrThrow(VatIds.parse("DE123456789"))
+const epoch = DateTime.makeUnsafe(0)
+
+const caller: KeyCaller = {
+  _tag: "Key",
+  stream: "key-k",
+  meter: "key-k-1970-01",
+  limit: unlimited,
+  perMinute: unlimited,
+  keyId: "k",
+  accountId: "a",
+  plan: "enterprise",
+  period: billingPeriod(epoch),
+  validUntil: epoch,
+  used: 0,
+  epoch: 0
+}
+
+const validation: Validation = {
+  vatId,
+  answer: { source: "vies", valid: true, answered_at: epoch, company_name: null, company_address: null },
+  served: "live",
+  consultationNumber: null,
+  confirmation: null
+}
+
+const operational = { state: "operational", answers: true, latencyMs: 1_000, lastChecked: epoch } as const
+const status: SourcesStatus = {
+  vies: operational,
+  bzst: operational,
+  memberStates: [{ prefix: vatId.memberState.prefix, state: "operational", sinceMs: 0 }],
+  active: "vies",
+  failoverActive: false
+}
+
+/** Runs the engine until every item has an answer. Returns the duration, the maximum of concurrent calls, and the calls per day. */
+const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
+  const { isIdle, queue } = yield* makeQueue(items)
+  const clock = yield* Clock.Clock
+  let running = 0
+  let most = 0
+  let answered = 0
+  const callsOn = new Map<number, number>()
+
+  const validating = Effect.gen(function* () {
+    const spend = yield* ViesBudget.make(perDay)
+    const call = Effect.gen(function* () {
+      running += 1
+      most = Math.max(most, running)
+      const day = Math.floor(clock.currentTimeMillisUnsafe() / dayMs)
+      callsOn.set(day, (callsOn.get(day) ?? 0) + 1)
+      yield* Effect.delay(Effect.void, answerTime)
+      running -= 1
+      answered += 1
+    })
+    const validate = () =>
+      spend(true).pipe(
+        Effect.mapError(({ code, reason, retry_after_s = 0, source }) => {
+          const attempt = { source, outcome: reason, code, started_at: DateTime.makeUnsafe(0), duration_ms: 0 }
+          return new SourcesUnavailable({ message: reason, attempts: [attempt], retryAfterSeconds: retry_after_s ?? 0 })
+        }),
+        Effect.andThen(call),
+        Effect.as(validation)
+      )
+    return { validate }
+  })
+
+  const services = Layer.mergeAll(
+    queue,
+    limits,
+    TaskSignals.layer,
+    NodeCrypto.layer,
+    Layer.mock(Identity, { refreshKeyId: () => Effect.succeed(caller), byAddress: () => assert.fail("every item has a key") }),
+    Layer.mock(Sources, { status: Effect.succeed(status) }),
+    Layer.unwrap(Effect.map(validating, (members) => Layer.mock(ValidateVatId, members))).pipe(Layer.provide(limits))
+  )
+  const scope = yield* Scope.make()
+  yield* Layer.buildWithScope(Layer.provide(TaskEngine.layer, services), scope)
+  const startedMs = clock.currentTimeMillisUnsafe()
+  const pass = Effect.suspend(() => TestClock.adjust(running === 0 && isIdle() ? "5 minutes" : "1 second"))
+  yield* Effect.repeat(pass, { until: () => answered === items })
+  yield* Scope.close(scope, Exit.void)
+  return {
+    hours: (clock.currentTimeMillisUnsafe() - startedMs) / Duration.toMillis(Duration.hours(1)),
+    most,
+    callsOn: [...callsOn.values()]
+  }
+})
+
+describe("many items of one member state whose register takes a second", () => {
+  it.effect("are answered in 1.2 hours if they are 36,000, with at most ten calls at once", function* () {
+    const items = 36_000
+    const { callsOn, hours, most } = yield* simulate(items, unlimited)
+    assert.isAtMost(hours, 1.2)
+    assert.strictEqual(most, places)
+    assert.deepStrictEqual(callsOn, [items])
+  })
+
+  it.effect("leave a fifth of the day's budget to callers who wait", function* () {
+    yield* TestClock.adjust("22 hours")
+    const { callsOn, most } = yield* simulate(2_000, 2_000)
+    assert.isAtMost(most, places)
+    assert.deepStrictEqual(callsOn, [1_600, 400])
+  })
 })
