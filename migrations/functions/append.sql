@@ -42,7 +42,6 @@ AS $$
 #variable_conflict use_column
 DECLARE
   minute CONSTANT interval := '1 minute';
-  partition_size CONSTANT bigint := 67108864;
   moment timestamptz;
   present timestamptz;
   known_epoch bigint;
@@ -72,10 +71,10 @@ BEGIN
         (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
       INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
   END IF;
-  -- Only what is sent again, or has a computed id, can be stored already. It may lie in the partition before.
+  -- Only a command that is sent again, or has a computed id, can be stored already. A bound on the position would let the planner read a
+  -- partition by its positions.
   IF p_resent THEN
-    SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id AND e.position >= head - partition_size)
-        ORDER BY u.ord)
+    SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id) ORDER BY u.ord)
       INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
   END IF;
   -- A task is closed once, by whichever event comes first. Two in one batch have the same event id, which the events' index refuses.
