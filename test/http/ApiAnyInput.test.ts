@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 import { assertProblem } from "#test/support/Problem.ts"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import { statusOf, type ErrorCode } from "#http/pipeline/Problem.ts"
+import { statusOf, type ErrorCode } from "#http/pipeline/Errors.ts"
 
 /** Random texts, and texts that have broken servers. */
 const Text = Schema.Union([

@@ -1,7 +1,7 @@
 /** The error body (rule 44). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
-import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Problem.ts"
+import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Errors.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 
 const isBody = Schema.is(

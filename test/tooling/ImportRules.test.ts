@@ -50,11 +50,11 @@ const reaches: Readonly<Record<string, Reach>> = {
   "src/http": {
     may: list(`
       effect effect/http effect/http/HttpServerResponse effect/http-api effect/net
-      #domain/vat/VatId.ts #http/pipeline/Errors.ts
+      #domain/vat/VatId.ts #http/pipeline/FailureResponses.ts
     `),
     mayNot: list(`
       #events/projections/Usage.ts effect/Schema effect/sql effect/persistence @effect/sql-pg @effect/platform-node node:http nodemailer #events/store/EventStore.ts
-      #events/projections/Projections.ts #infra/postgres/Postgres.ts #app/app.ts #test/support/Database.ts ./Errors.ts ../domain/VatId.ts
+      #events/projections/Projections.ts #infra/postgres/Postgres.ts #app/app.ts #test/support/Database.ts ./FailureResponses.ts ../domain/VatId.ts
     `)
   },
   "src/layers": {

@@ -5,18 +5,18 @@
 import { type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
-import * as SecretToken from "#domain/kernel/SecretToken.ts"
+import * as TokenChecksum from "#domain/kernel/TokenChecksum.ts"
 
 const keyStart = "svc_live_"
 
 /** Generates a new key. */
-export const generate = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.generate(crypto, keyStart)
+export const generate = (crypto: Crypto["Service"]): Effect.Effect<string> => TokenChecksum.generate(crypto, keyStart)
 
 /** Returns a key from 64 random bytes; null in the rare case that they do not suffice. */
-export const fromEntropy = (entropy: Uint8Array): string | null => SecretToken.fromEntropy(keyStart, entropy)
+export const fromEntropy = (entropy: Uint8Array): string | null => TokenChecksum.fromEntropy(keyStart, entropy)
 
 /** Returns true if the text has the form and checksum of a key. */
-export const isWellFormed = (key: string): boolean => SecretToken.isWellFormed(keyStart, key)
+export const isWellFormed = (key: string): boolean => TokenChecksum.isWellFormed(keyStart, key)
 
 /** The first 12 characters identify a key within its account. */
 export const prefixOf = (key: string): string => key.slice(0, 12)

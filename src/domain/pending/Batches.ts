@@ -1,7 +1,7 @@
 /** Use cases of batches: accept, read, wait, cancel. BatchOpening turns their items into tasks, which the task engine answers. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import { IdempotencyKeyReused, makeOnce } from "#domain/callers/Idempotency.ts"
+import * as Idempotency from "#domain/callers/Idempotency.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
@@ -100,7 +100,7 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const store = yield* BatchStore
   const signals = yield* TaskSignals
-  const once = yield* makeOnce
+  const once = yield* Idempotency.makeOnce
   const upload = yield* makeUpload
   const waiters = yield* Semaphore.make(maxWaiting)
 
@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
 
   /** The same items came with the same key before. */
   const requireSame = Effect.fnUntraced(function* (keyId: string, batchId: string, requestHash: string) {
-    if ((yield* find(keyId, batchId)).requestHash !== requestHash) return yield* new IdempotencyKeyReused({})
+    yield* Idempotency.requireSame((yield* find(keyId, batchId)).requestHash, requestHash)
   })
 
   const submitKeyed = Effect.fnUntraced(function* <E, R>(submission: BatchSubmission<E, R>, keyId: string, batchId: string) {

@@ -1,7 +1,7 @@
 /** The tasks that wait for an answer, shared by all replicas. */
 import { Context, type Duration, type Effect } from "effect"
 import type { CancelReason } from "#domain/validation/PendingValidation.ts"
-import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**

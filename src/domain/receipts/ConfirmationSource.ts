@@ -1,6 +1,6 @@
 /** The BZSt as the only source of qualified confirmations (rules 27, 30). */
 import { Context, type Effect, Schema } from "effect"
-import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { MatchLetter } from "#domain/receipts/Receipt.ts"
 import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { VatId } from "#domain/vat/VatId.ts"

@@ -1,6 +1,6 @@
 /** Receipts: stored answers of the BZSt about a company's data (rules 2, 27-35). */
 import { DateTime, Schema } from "effect"
-import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure } from "#domain/vat/Verdict.ts"

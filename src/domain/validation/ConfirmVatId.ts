@@ -1,7 +1,7 @@
 /** Qualified confirmation: asks the BZSt live and issues the receipt before it answers (rules 27-33). */
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
-import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
+import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"

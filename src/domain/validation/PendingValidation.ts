@@ -1,6 +1,6 @@
 /** Validations that may be answered later: their facts, their ids, and when they are tried again. */
 import { DateTime, Duration, Schema } from "effect"
-import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"

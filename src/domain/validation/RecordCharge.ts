@@ -1,7 +1,7 @@
 /** Records a charge for work that is done, such as a source's answer or outage, on the newest state of the caller. */
 import { Effect } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import type { PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
+import type { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { type Credential, Identity, refresh } from "#domain/callers/Identity.ts"
 import { type Charge, Metering } from "#domain/callers/Metering.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, MutableRef, Option, Result } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
 import { AnswerCache, type Freshness, isFresh, isServableStale, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
-import type { AdmittedConfirmation, ConfirmationCountries } from "#domain/receipts/Confirmation.ts"
+import type { AdmittedConfirmation, ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
 import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import type { ConfirmationRefusal } from "#domain/receipts/ConfirmationSource.ts"
 import type { InvalidApiKey } from "#domain/callers/Identity.ts"

@@ -12,7 +12,7 @@ import {
   type ConfirmationUnsupported,
   InvalidRequester,
   type PaidPlanRequired
-} from "#domain/receipts/Confirmation.ts"
+} from "#domain/receipts/ConfirmationRules.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { documentOf, ValidationAccepted, type ValidationTask } from "#domain/validation/PendingValidation.ts"

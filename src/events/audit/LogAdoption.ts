@@ -17,7 +17,7 @@ import { append, empty, hashLength, type Node, root, type Tree } from "#events/m
 import { leafHashes } from "#events/notary/StoredLeaf.ts"
 import { type Growth, growths, tileWidth } from "#events/merkle/Tiles.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
-import * as LogConsistency from "#events/notary/LogConsistency.ts"
+import * as NotaryRefusals from "#events/notary/NotaryRefusals.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
@@ -38,7 +38,7 @@ export interface History {
 /** `replace` stores a checkpoint in place of all that `loadSeen` returns, and keeps the old ones as evidence. */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys
-  readonly loadSeen: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
+  readonly loadSeen: Effect.Effect<ReadonlyArray<NotaryRefusals.SeenCheckpoint>, E>
   readonly replace: (note: string) => Effect.Effect<void>
 }
 
@@ -47,7 +47,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
   const { appendFact } = yield* EventStore
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
-  const log = yield* LogConsistency.make(keys)
+  const log = yield* NotaryRefusals.make(keys)
   const grow = yield* makeGrow
   const store = yield* makeStore(keys)
   const rootOf = (grown: Tree) => root(crypto.sha256, grown)
@@ -183,7 +183,7 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
       Effect.gen(function* () {
         yield* lock
         const grown = yield* grow(empty, size, complete)
-        const history = LogConsistency.historyOf(sha256, grown)
+        const history = NotaryRefusals.historyOf(sha256, grown)
         const note = yield* Effect.fromResult(Checkpoint.sign({ origin: keys.name, ...history, extensions: [] }, keys.signers))
         yield* sql`INSERT INTO vatproof.checkpoints (log_id, size, note) VALUES (${logId}, ${BigInt(size)}, ${note})`
         return note

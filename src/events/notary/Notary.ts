@@ -14,7 +14,7 @@ import { append, empty, type Tree } from "#events/merkle/MerkleTree.ts"
 import { type Growth, growths, joined } from "#events/merkle/Tiles.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
 import * as NotaryLease from "#events/notary/NotaryLease.ts"
-import * as LogConsistency from "#events/notary/LogConsistency.ts"
+import * as NotaryRefusals from "#events/notary/NotaryRefusals.ts"
 import * as Pacer from "#events/database/Pacer.ts"
 
 /** Poll interval, and so the approximate age of the oldest unsigned event. */
@@ -34,7 +34,7 @@ const recheckInterval = "5 seconds"
 /** `loadSeen` returns the newest checkpoints that this machine has seen, one per signing key; `saveSeen` stores a newer one. */
 export interface NotaryOptions<E = never> {
   readonly keys: LogKeys
-  readonly loadSeen: Effect.Effect<ReadonlyArray<LogConsistency.SeenCheckpoint>, E>
+  readonly loadSeen: Effect.Effect<ReadonlyArray<NotaryRefusals.SeenCheckpoint>, E>
   readonly saveSeen: (note: string) => Effect.Effect<void>
 }
 
@@ -42,12 +42,12 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
   const { sha256 } = yield* Crypto
   const integrity = yield* Integrity
   const crypto = yield* Crypto
-  const log = yield* LogConsistency.make(keys)
+  const log = yield* NotaryRefusals.make(keys)
   const lease = yield* NotaryLease.make(crypto.uuidV7())
   const grow = yield* makeGrow
 
   const checkpointOf = Effect.fnUntraced(function* (tree: Tree) {
-    const next = { origin: keys.name, ...LogConsistency.historyOf(sha256, tree), extensions: [] }
+    const next = { origin: keys.name, ...NotaryRefusals.historyOf(sha256, tree), extensions: [] }
     return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
@@ -93,7 +93,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
   yield* Effect.addFinalizer(() => Effect.ignore(lease.release))
 })
 
-const forked = (message: string) => new LogConsistency.LogForked({ message })
+const forked = (message: string) => new NotaryRefusals.LogForked({ message })
 
 /** Appends the leaves of the events up to `to` to the tree. */
 const makeGrow = Effect.gen(function* () {
@@ -116,7 +116,7 @@ const makeGrow = Effect.gen(function* () {
 
 /** Runs until the log contradicts the signed history; then this replica stops signing. */
 const keepIterating = (
-  iteration: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | LogConsistency.LogForked>,
+  iteration: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | NotaryRefusals.LogForked>,
   integrity: Integrity["Service"]
 ) =>
   iteration(false).pipe(
@@ -131,7 +131,7 @@ const keepIterating = (
     )
   )
 
-const isForked = Schema.is(LogConsistency.LogForked)
+const isForked = Schema.is(NotaryRefusals.LogForked)
 
 const advice =
   'verify the log with every checkpoint that was kept ("vatproof audit verify"); only if it is the right one, run "vatproof notary adopt"'
@@ -145,7 +145,7 @@ export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
     Effect.gen(function* () {
       const integrity = yield* Integrity
       const logged = yield* Ref.make("")
-      const logOnce = Effect.fnUntraced(function* ({ message }: LogConsistency.LogForked) {
+      const logOnce = Effect.fnUntraced(function* ({ message }: NotaryRefusals.LogForked) {
         yield* integrity.notary(`${message}; ${advice}`)
         if ((yield* Ref.getAndSet(logged, message)) === message) return
         yield* Effect.logError(`The service does not start because the notary does not know the log: ${message}; ${advice}`)

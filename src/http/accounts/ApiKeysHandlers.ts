@@ -5,7 +5,7 @@ import { ClaimApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import type { ListedKey } from "#domain/accounts/KeyDirectory.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentAccount } from "#http/pipeline/Authentication.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -19,22 +19,22 @@ export const layer = HttpApiBuilder.group(
         const { accountId } = yield* CurrentAccount
         const issued = yield* keys.issue(accountId, payload?.name ?? "")
         return { ...recordOf(issued), key: Redacted.value(issued.key) }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       list: Effect.fnUntraced(function* () {
         const { accountId } = yield* CurrentAccount
         const listed = yield* keys.list(accountId)
         return { api_keys: listed.map((key) => ({ ...recordOf(key), revoked: key.revoked })) }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       claim: Effect.fnUntraced(function* ({ payload }) {
         const { accountId } = yield* CurrentAccount
         const key = yield* claim(accountId, Redacted.make(payload.api_key))
         return { ...recordOf(key), revoked: key.revoked }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { accountId } = yield* CurrentAccount
         yield* keys.revoke(accountId, params.id, "owner")
         return { message: `The API key ${params.id} is revoked` }
-      }, Errors.respond)
+      }, FailureResponses.respond)
     })
   })
 )

@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -16,12 +16,12 @@ export const layer = HttpApiBuilder.group(
         const { accountId, keyId } = yield* CurrentKey
         const { formerUntil, key, prefix } = yield* keys.rotate(accountId, keyId, payload?.revoke_old !== true)
         return { id: prefix, prefix, key: Redacted.value(key), old_key_valid_until: formerUntil }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       revokeSelf: Effect.fnUntraced(function* () {
         const { accountId, keyId } = yield* CurrentKey
         yield* keys.revoke(accountId, keyId, "key")
         return { message: "The API key is revoked" }
-      }, Errors.respond)
+      }, FailureResponses.respond)
     })
   })
 )

@@ -1,7 +1,7 @@
 /** POST /v1/auth/login (rules 50, 51). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 /** The rules of signup are not checked here: text that violates them belongs to no account, so the answer is 401. */

@@ -6,7 +6,7 @@ import { Identity } from "#domain/callers/Identity.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -27,7 +27,7 @@ export const layer = HttpApiBuilder.group(
           password: Redacted.make(payload.password)
         })
         return { token: Redacted.value(token), expires_in: Duration.toSeconds(accessTokenLifetime) }
-      }, Errors.respond)
+      }, FailureResponses.respond)
     )
   })
 )

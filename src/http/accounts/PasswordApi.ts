@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { NewPassword } from "#domain/login/Passwords.ts"
 import { LoginRequired } from "#http/pipeline/Authentication.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { LoggedIn } from "#http/accounts/LoginApi.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 

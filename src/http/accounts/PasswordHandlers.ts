@@ -10,8 +10,8 @@ import { ResetPassword } from "#domain/login/ResetPassword.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentAccount } from "#http/pipeline/Authentication.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as PasswordPage from "#http/accounts/PasswordPage.ts"
 
@@ -36,13 +36,13 @@ export const layer = HttpApiBuilder.group(
       const outcome = passwordReset
         .reset({ client: clientOf(request), token: Redacted.make(token), password: Redacted.make(password) })
         .pipe(Effect.as({ message: changed }))
-      if (!Negotiation.prefersPage(request.headers["accept"])) return yield* Errors.respond(outcome)
+      if (!Negotiation.prefersPage(request.headers["accept"])) return yield* FailureResponses.respond(outcome)
       const page = { language: languageOf(request), requestId: (yield* RequestContext).requestId }
       return yield* Effect.matchEffect(outcome, {
         onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256Hex)),
         onFailure: Effect.fnUntraced(function* (failure) {
-          const { code, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
-          const result = { status: Problem.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
+          const { code, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
+          const result = { status: Errors.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
           return PasswordPage.respond({ ...page, ...result }, sha256Hex)
         })
       })
@@ -53,7 +53,7 @@ export const layer = HttpApiBuilder.group(
         const request = yield* HttpServerRequest.HttpServerRequest
         yield* passwordReset.request({ client: clientOf(request), email: payload.email })
         return { message: requested }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       showPasswordReset: Effect.fnUntraced(function* ({ query }) {
         return PasswordPage.ask(languageOf(yield* HttpServerRequest.HttpServerRequest), query.token, sha256Hex)
       }),
@@ -67,7 +67,7 @@ export const layer = HttpApiBuilder.group(
           next: Redacted.make(payload.new_password)
         })
         return { token: Redacted.value(token), expires_in: Duration.toSeconds(accessTokenLifetime) }
-      }, Errors.respond)
+      }, FailureResponses.respond)
     })
   })
 )

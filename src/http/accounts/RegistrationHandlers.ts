@@ -7,7 +7,7 @@ import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import { idempotencyKeyLength } from "#http/accounts/RegistrationApi.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -36,7 +36,7 @@ export const layer = HttpApiBuilder.group(
         })
         const body = { api_key: Redacted.value(apiKey), tier: plan, quota }
         return HttpServerResponse.jsonUnsafe(body, { status: 201, headers: IdempotencyKey.replayed(isReplayed) })
-      }, Errors.respond)
+      }, FailureResponses.respond)
     )
   })
 )

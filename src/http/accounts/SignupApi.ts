@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/email/EmailAddress.ts"
 import { NewPassword } from "#domain/login/Passwords.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Problem.ts"
+import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])

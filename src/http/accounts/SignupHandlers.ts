@@ -8,8 +8,8 @@ import { isBrowser, SignUp } from "#domain/signup/SignUp.ts"
 import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as VerificationPage from "#http/accounts/VerificationPage.ts"
 
@@ -37,7 +37,7 @@ export const layer = HttpApiBuilder.group(
       const outcome = run(Redacted.make(token))
       if (!Negotiation.prefersPage(request.headers["accept"])) {
         const result = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))
-        return yield* Errors.respond(result)
+        return yield* FailureResponses.respond(result)
       }
       const language = Option.getOrElse(
         Negotiation.language(request.headers["accept-language"], VerificationPage.languages),
@@ -50,10 +50,10 @@ export const layer = HttpApiBuilder.group(
           return Effect.succeed(VerificationPage.respond({ status: 200, language, outcome: result, requestId }, sha256Hex))
         },
         onFailure: Effect.fnUntraced(function* (failure) {
-          const { code, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
+          const { code, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
           const outcome = outcomeOf[failure._tag]
           return VerificationPage.respond(
-            { status: Problem.statusOf[code], language, outcome, requestId, retryAfterSeconds },
+            { status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds },
             sha256Hex
           )
         })
@@ -73,7 +73,7 @@ export const layer = HttpApiBuilder.group(
         return token === null
           ? { message: mailSent, user_id: accountId }
           : { message: verifiedAtOnce, user_id: accountId, token: Redacted.value(token), auto_verified: true as const }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       verifyEmail: ({ query }) => verify(query.token),
       postVerifyEmail: ({ payload }) => verify(payload.token)
     })

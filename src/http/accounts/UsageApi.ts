@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PlanName } from "#domain/callers/Plan.ts"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
-import { errorBody } from "#http/pipeline/Problem.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** The path as the router has it. */

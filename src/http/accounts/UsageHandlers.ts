@@ -2,7 +2,7 @@
 import { DateTime, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { makeKeyCallerOf } from "#http/pipeline/Authentication.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { type UsageReport, usagePath } from "#http/accounts/UsageApi.ts"
 
@@ -10,7 +10,7 @@ export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const keyCallerOf = yield* makeKeyCallerOf
     yield* router.add("GET", usagePath, (request) =>
-      Errors.respond(Effect.map(keyCallerOf(request), (caller) => HttpServerResponse.jsonUnsafe(reportOf(caller))))
+      FailureResponses.respond(Effect.map(keyCallerOf(request), (caller) => HttpServerResponse.jsonUnsafe(reportOf(caller))))
     )
   })
 )

@@ -6,7 +6,7 @@ import type { Auditor } from "#domain/audit/Auditor.ts"
 import { Auditors } from "#domain/audit/Auditors.ts"
 import type { ProofReader } from "#domain/audit/AuditTrail.ts"
 import { makeKeyCallerOf } from "#http/pipeline/Authentication.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 
 /** The auditor of the request being served. */
 export class CurrentAuditor extends Context.Service<CurrentAuditor, Auditor>()("vatproof/http/audit/CurrentAuditor") {}
@@ -46,7 +46,7 @@ export const layerAuditorRequired = Layer.effect(
     return {
       auditorToken: Effect.fnUntraced(function* (httpEffect, { credential }) {
         const auditor = yield* Effect.result(auditors.byToken(credential))
-        if (auditor._tag === "Failure") return challenge(yield* Errors.respond(Effect.fail(auditor.failure)))
+        if (auditor._tag === "Failure") return challenge(yield* FailureResponses.respond(Effect.fail(auditor.failure)))
         return yield* Effect.provideService(httpEffect, CurrentAuditor, auditor.success)
       })
     }
@@ -73,7 +73,7 @@ export const layerProofReaderRequired = Layer.effect(
     // The first of the two schemes decides for both, because a wrong key must be rejected and not ignored.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const reader = yield* Effect.result(readerOf)
-      if (reader._tag === "Failure") return challenge(yield* Errors.respond(Effect.fail(reader.failure)))
+      if (reader._tag === "Failure") return challenge(yield* FailureResponses.respond(Effect.fail(reader.failure)))
       return yield* Effect.provideService(httpEffect, CurrentProofReader, reader.success)
     })
     return { auditorToken: identify, apiKey: identify }

@@ -9,7 +9,7 @@ import { DecodedApi } from "#http/Api.ts"
 import { csv, defaultLimit, json, knownFilters, ndjson, plain } from "#http/audit/AuditApi.ts"
 import { CurrentAuditor, CurrentProofReader } from "#http/audit/AuditAuthentication.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 
@@ -63,10 +63,10 @@ export const layer = HttpApiBuilder.group(
         const page = yield* trail.page(auditor, filter, { after, limit })
         const next = page.next === null ? null : yield* cursors.encode(list, page.next)
         return rawJson(`{"data":[${page.lines().join(",")}],"next_cursor":${JSON.stringify(next)}}`, negotiated)
-      }, Errors.respond),
+      }, FailureResponses.respond),
       event: Effect.fnUntraced(function* ({ params }) {
         return rawJson(yield* trail.event(yield* CurrentAuditor, params.position))
-      }, Errors.respond),
+      }, FailureResponses.respond),
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
         if (!subjectForm.test(subject)) return yield* new NotInLog({ missing: "such event or receipt that you may read" })
         const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: receiptIdOf(subject) }
@@ -79,16 +79,16 @@ export const layer = HttpApiBuilder.group(
           contentType: `${plain}; charset=utf-8`,
           headers: { "cache-control": never, "content-disposition": `attachment; filename="${subject}.tlog-proof"` }
         })
-      }, Errors.respond),
+      }, FailureResponses.respond),
       checkpoint: Effect.fnUntraced(function* () {
         return HttpServerResponse.text(yield* trail.checkpoint, {
           contentType: `${plain}; charset=utf-8`,
           headers: { "cache-control": briefly }
         })
-      }, Errors.respond),
+      }, FailureResponses.respond),
       tile: Effect.fnUntraced(function* ({ params }) {
         return HttpServerResponse.uint8Array(yield* trail.tile(params["*"]), { headers: { "cache-control": forever } })
-      }, Errors.respond)
+      }, FailureResponses.respond)
     })
   })
 )

@@ -1,6 +1,6 @@
 /** The error body and its codes, in words, for the OpenAPI document. */
 import { Record as Rec } from "effect"
-import { bodyWith, codes, type ErrorCode, statusOf } from "#http/pipeline/Problem.ts"
+import { bodyWith, codes, type ErrorCode, statusOf } from "#http/pipeline/Errors.ts"
 
 /** The meaning of each code for callers, in one sentence, independent of the endpoint. */
 const meanings = {

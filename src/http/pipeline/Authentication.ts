@@ -4,11 +4,11 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Session } from "#domain/accounts/AccessTokens.ts"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import { ApiKeyRequired } from "#domain/receipts/Confirmation.ts"
+import { ApiKeyRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { type Credential, Identity } from "#domain/callers/Identity.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
 /** The header that carries an API key. */
@@ -75,7 +75,7 @@ export const layerKeyRequired = Layer.effect(
     return {
       apiKey: Effect.fnUntraced(function* (httpEffect) {
         const caller = yield* Effect.result(keyCallerOf(yield* HttpServerRequest.HttpServerRequest))
-        if (caller._tag === "Failure") return yield* Errors.respond(Effect.fail(caller.failure))
+        if (caller._tag === "Failure") return yield* FailureResponses.respond(Effect.fail(caller.failure))
         return yield* Effect.provideService(httpEffect, CurrentKey, caller.success)
       })
     }
@@ -92,8 +92,8 @@ export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { pr
 ) {}
 
 /** RFC 9110, 15.5.2: a 401 says how to authenticate. API keys have no registered scheme. */
-const refuseLogin = (failure: Errors.Failure) =>
-  Effect.map(Errors.failureResponse(failure), (refusal) =>
+const refuseLogin = (failure: FailureResponses.Failure) =>
+  Effect.map(FailureResponses.failureResponse(failure), (refusal) =>
     failure._tag === "InvalidAccessToken" ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer") : refusal
   )
 

@@ -3,7 +3,7 @@ import { Effect, Option, type Schema, SchemaIssue } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
-import { type FieldError, toResponse } from "#http/pipeline/Problem.ts"
+import { type FieldError, toResponse } from "#http/pipeline/Errors.ts"
 
 export class DecodeErrors extends HttpApiMiddleware.Service<DecodeErrors>()("vatproof/http/pipeline/DecodeErrors") {}
 

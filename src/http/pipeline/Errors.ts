@@ -1,186 +1,167 @@
-/** Maps each failure of a use case to an error (rules 40, 44). */
-import { Clock, DateTime, Effect, MutableRef } from "effect"
-import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
-import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
-import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/ClaimApiKey.ts"
-import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
-import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"
-import type { NotInLog, NotSignedYet } from "#domain/audit/AuditTrail.ts"
-import type {
-  ApiKeyRequired,
-  ConfirmationUnsupported,
-  InvalidRequester,
-  PaidPlanRequired
-} from "#domain/receipts/Confirmation.ts"
-import type { ConfirmationRefusal } from "#domain/receipts/ConfirmationSource.ts"
-import type { DisposableEmail } from "#domain/email/EmailAddress.ts"
-import type { InvalidApiKey } from "#domain/callers/Identity.ts"
-import type { WrongPassword } from "#domain/login/ChangePassword.ts"
-import type { EmailNotVerified, WrongCredentials } from "#domain/login/LogIn.ts"
-import type { AlreadyRecorded, QuotaExceeded } from "#domain/callers/Metering.ts"
-import type { CommonPassword, PasswordsBusy } from "#domain/login/Passwords.ts"
-import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
-import type { IdempotencyInProgress, IdempotencyKeyReused } from "#domain/callers/Idempotency.ts"
-import type { BatchNotFound } from "#domain/pending/Batches.ts"
-import type { ValidationNotFound } from "#domain/pending/PendingValidations.ts"
-import type { PdfUnavailable } from "#domain/receipts/document/ReceiptPdf.ts"
-import type { ReceiptLinkNotFound } from "#domain/receipts/ReceiptLinks.ts"
-import type { ReceiptErased, ReceiptNotFound } from "#domain/receipts/ReceiptReader.ts"
-import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
-import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import type { InvalidVatId } from "#domain/vat/VatId.ts"
-import type { InvalidCursor } from "#http/wire/Cursor.ts"
-import { type ErrorCode, type PlanDetails, type Problem, retryAfterSeconds, toResponse } from "#http/pipeline/Problem.ts"
-import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
-import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
+/** The error body with its codes and statuses (rules 40, 44, 45). The only place that knows statuses. */
+import { Effect, Schema, Struct } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { PlanName } from "#domain/callers/Plan.ts"
+import { RequestContext } from "#domain/kernel/RequestContext.ts"
+import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** All failures of use cases that a caller can react to. */
-export type Failure =
-  | ApiKeyNotClaimable
-  | AlreadyRecorded
-  | ApiKeyNotFound
-  | ApiKeyRequired
-  | BatchNotFound
-  | CommonPassword
-  | ConfirmationRefusal
-  | ConfirmationUnsupported
-  | DisposableEmail
-  | EmailNotVerified
-  | EmailTaken
-  | IdempotencyInProgress
-  | IdempotencyKeyReused
-  | InvalidAccessToken
-  | InvalidApiKey
-  | InvalidAuditorToken
-  | InvalidCursor
-  | InvalidRequester
-  | InvalidToken
-  | InvalidVatId
-  | NotInLog
-  | NotSignedYet
-  | PaidPlanRequired
-  | PasswordsBusy
-  | PdfUnavailable
-  | QuotaExceeded
-  | RateLimitExceeded
-  | ReceiptErased
-  | ReceiptLinkNotFound
-  | ReceiptNotFound
-  | SourcesUnavailable
-  | StoreUnavailable
-  | TokenExpired
-  | UnknownApiKey
-  | ValidationNotFound
-  | WrongCredentials
-  | WrongPassword
+/** Every code with its status. */
+export const statusOf = {
+  VALIDATION_ERROR: 400,
+  INVALID_VAT_ID: 400,
+  INVALID_REQUESTER_VAT_ID: 400,
+  QUALIFIED_CONFIRMATION_UNSUPPORTED: 400,
+  DISPOSABLE_EMAIL: 400,
+  INVALID_TOKEN: 400,
+  TOKEN_EXPIRED: 400,
+  UNAUTHORIZED: 401,
+  PAYMENT_REQUIRED: 402,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  CONFLICT: 409,
+  API_KEY_NOT_CLAIMABLE: 409,
+  IDEMPOTENCY_IN_PROGRESS: 409,
+  RECEIPT_ERASED: 410,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  QUALIFIED_CONFIRMATION_REFUSED: 422,
+  IDEMPOTENCY_KEY_REUSED: 422,
+  RATE_LIMIT_EXCEEDED: 429,
+  REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
+  INTERNAL_ERROR: 500,
+  EVIDENCE_ALTERED: 500,
+  SOURCE_UNAVAILABLE: 503,
+  SERVICE_UNAVAILABLE: 503
+} as const
 
-const codeOf = {
-  ApiKeyNotClaimable: "API_KEY_NOT_CLAIMABLE",
-  AlreadyRecorded: "IDEMPOTENCY_IN_PROGRESS",
-  ApiKeyNotFound: "NOT_FOUND",
-  ApiKeyRequired: "UNAUTHORIZED",
-  BatchNotFound: "NOT_FOUND",
-  CommonPassword: "VALIDATION_ERROR",
-  ConfirmationRefusal: "QUALIFIED_CONFIRMATION_REFUSED",
-  ConfirmationUnsupported: "QUALIFIED_CONFIRMATION_UNSUPPORTED",
-  DisposableEmail: "DISPOSABLE_EMAIL",
-  EmailNotVerified: "UNAUTHORIZED",
-  EmailTaken: "CONFLICT",
-  IdempotencyInProgress: "IDEMPOTENCY_IN_PROGRESS",
-  IdempotencyKeyReused: "IDEMPOTENCY_KEY_REUSED",
-  InvalidAccessToken: "UNAUTHORIZED",
-  InvalidApiKey: "UNAUTHORIZED",
-  InvalidAuditorToken: "UNAUTHORIZED",
-  InvalidCursor: "VALIDATION_ERROR",
-  InvalidRequester: "INVALID_REQUESTER_VAT_ID",
-  InvalidToken: "INVALID_TOKEN",
-  InvalidVatId: "INVALID_VAT_ID",
-  NotInLog: "NOT_FOUND",
-  NotSignedYet: "SERVICE_UNAVAILABLE",
-  PaidPlanRequired: "PAYMENT_REQUIRED",
-  PasswordsBusy: "SERVICE_UNAVAILABLE",
-  PdfUnavailable: "SERVICE_UNAVAILABLE",
-  RateLimitExceeded: "RATE_LIMIT_EXCEEDED",
-  ReceiptErased: "RECEIPT_ERASED",
-  ReceiptLinkNotFound: "NOT_FOUND",
-  ReceiptNotFound: "NOT_FOUND",
-  SourcesUnavailable: "SOURCE_UNAVAILABLE",
-  StoreUnavailable: "SERVICE_UNAVAILABLE",
-  TokenExpired: "TOKEN_EXPIRED",
-  UnknownApiKey: "NOT_FOUND",
-  ValidationNotFound: "NOT_FOUND",
-  WrongCredentials: "UNAUTHORIZED",
-  WrongPassword: "UNAUTHORIZED"
-} as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
+export type ErrorCode = keyof typeof statusOf
+export const codes = Struct.keys(statusOf)
 
-/** Returns the error of a failure. The cause of a database outage is only logged. */
-export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
-  if (failure._tag === "StoreUnavailable") MutableRef.set((yield* ResponseHints).refusal, failure)
-  switch (failure._tag) {
-    case "QuotaExceeded":
-      return yield* quotaProblem(failure)
-    case "PaidPlanRequired": {
-      const details = planDetails(yield* Site, failure, null)
-      return { code: codeOf[failure._tag], message: `${failure.message}: ${details.upgrade_url}`, details } satisfies Problem
-    }
-    case "CommonPassword": {
-      const { field, message } = failure
-      return { code: codeOf[failure._tag], message: `${field}: ${message}`, details: [{ field, message }] } satisfies Problem
-    }
-    case "RateLimitExceeded":
-      return rateLimitProblem(failure)
-    case "AlreadyRecorded":
-    case "IdempotencyInProgress":
-      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds: 1 } satisfies Problem
-    case "PdfUnavailable":
-    case "SourcesUnavailable":
-      return {
-        code: codeOf[failure._tag],
-        message: failure.message,
-        retryAfterSeconds: failure.retryAfterSeconds
-      } satisfies Problem
-    case "NotSignedYet":
-    case "PasswordsBusy":
-    case "StoreUnavailable":
-      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds } satisfies Problem
-    default:
-      return { code: codeOf[failure._tag], message: failure.message } satisfies Problem
+/** One invalid field and the reason. */
+export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
+export type FieldError = typeof FieldError.Type
+
+/** The limits of a plan, and how to get a larger one. */
+export const PlanDetails = Schema.Struct({
+  plan: PlanName.annotate({ description: "The plan of the API key" }),
+  limit: Schema.Int.annotate({ description: "Validations per month of the plan" }),
+  resets_at: Schema.NullOr(Timestamp).annotate({ description: "End of the month; null if waiting does not help" }),
+  upgrade_url: Schema.String.annotate({ description: "Link to larger plans", format: "uri" }),
+  contact: Schema.NullOr(Schema.String).annotate({
+    description: "The operator's address, as a mailto: or https: URI; null if none is published"
+  })
+})
+export type PlanDetails = typeof PlanDetails.Type
+
+/** The remaining data of an erased receipt. */
+export const ErasedDetails = Schema.Struct({
+  position: Schema.Int.annotate({ description: "Position of its event in the log" }),
+  proof: Schema.NullOr(Schema.String).annotate({
+    description: "The proof that the receipt was issued (c2sp.org/tlog-proof); null if the log is not signed"
+  })
+})
+export type ErasedDetails = typeof ErasedDetails.Type
+
+/** The body of errors with one of these codes. */
+export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Codes) =>
+  Schema.Struct({
+    error: Schema.Struct({
+      code: Schema.Literals(codes).annotate({ description: "The error, for programs; later versions may add codes" }),
+      message: Schema.String.annotate({
+        description: "The error, for people; the wording may change",
+        examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI"]
+      }),
+      request_id: Schema.String.annotate({
+        description: "Equal to the response header X-Request-Id",
+        examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
+      }),
+      details: Schema.optionalKey(
+        Schema.Union([Schema.Array(FieldError), PlanDetails, ErasedDetails]).annotate({
+          description:
+            "With VALIDATION_ERROR the invalid fields; if the plan refuses the call, its limit and a link to larger plans; of an erased receipt, its proof"
+        })
+      )
+    })
+  })
+
+/** Same, for some of the codes of one status. */
+export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
+  bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
+
+/** The errors of any request with a body, independent of its content. */
+export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
+
+export interface Problem {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly retryAfterSeconds?: number
+  readonly details?: ReadonlyArray<FieldError> | PlanDetails | ErasedDetails
+}
+
+const encodeBody = Schema.encodeSync(bodyWith(codes))
+
+/** Status, headers and JSON of an error. */
+const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, requestId: string) => {
+  const headers: Record<string, string> = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+  const json = encodeBody({ error: { code, message, request_id: requestId, ...(details === undefined ? {} : { details }) } })
+  return { status: statusOf[code], headers, json }
+}
+
+/** Requests that Node's HTTP server rejects before the router sees them. */
+const unroutable = {
+  BadRequest: { code: "VALIDATION_ERROR", message: "The request is not valid HTTP" },
+  Connect: { code: "METHOD_NOT_ALLOWED", message: "CONNECT is not supported" },
+  HeadersTooLarge: {
+    code: "REQUEST_HEADER_FIELDS_TOO_LARGE",
+    message: "The request line and headers have at most 32 KiB together"
+  },
+  TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive in time" }
+} as const satisfies Record<string, Problem>
+
+/** Status, headers and body of the response to such a request, for code outside of effects. */
+export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
+  const { headers, json, status } = partsOf(unroutable[reason], requestId)
+  const allow = reason === "Connect" ? { allow: "GET, HEAD, POST, DELETE" } : {}
+  const own = {
+    "content-type": "application/json",
+    "x-request-id": requestId,
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store"
   }
+  return { status, headers: { ...headers, ...allow, ...own }, body: JSON.stringify(json) }
+}
+
+/** Returns the response of an error; `more` are additional headers. */
+export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: Readonly<Record<string, string>> = {}) {
+  const { requestId } = yield* RequestContext
+  const { headers, json, status } = partsOf(problem, requestId)
+  return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
 
-const rateLimitProblem = ({ _tag, message, retryAfterSeconds }: RateLimitExceeded): Problem => ({
-  code: codeOf[_tag],
-  message,
+/** The response to a method that a path does not support. */
+export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>) =>
+  toResponse({ code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` }, { allow: allowed.join(", ") })
+
+/** Seconds until the database, a slot in the queue, or another replica is probably available. */
+export const retryAfterSeconds = 2
+
+/** The error of a request that outlasts the grace period of a stopping service. */
+export const stopping: Problem = {
+  code: "SERVICE_UNAVAILABLE",
+  message: "The service is stopping; retry after 2 seconds",
   retryAfterSeconds
-})
+}
 
-const planDetails = (
-  { contact, upgradeUrl }: SiteSettings,
-  { limit, plan }: Pick<PlanDetails, "limit" | "plan">,
-  resetsAt: DateTime.Utc | null
-): PlanDetails => ({
-  plan,
-  limit,
-  resets_at: resetsAt,
-  upgrade_url: upgradeUrl,
-  contact
-})
+/** The error for altered evidence. Details are only logged. */
+export const evidenceAltered: Problem = {
+  code: "EVIDENCE_ALTERED",
+  message: "The stored data differs from what was signed, so it is not served; the operator is alerted"
+}
 
-/** Rule 40: the code for a used-up quota depends on the caller. */
-const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, standing }: QuotaExceeded) {
-  if (periodEnd === null || plan === "anonymous")
-    return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
-  const details = planDetails(yield* Site, { limit: standing.usage.limit, plan }, periodEnd)
-  const problem = { message: `${message} for this month. Upgrade: ${details.upgrade_url}`, details }
-  if (plan === "free") return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
-  // The period of the call may have ended meanwhile.
-  const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
-  return { code: "RATE_LIMIT_EXCEEDED", ...problem, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
-})
-
-/** The response to a failure of a use case. */
-export const failureResponse = (failure: Failure) => Effect.flatMap(problemOf(failure), (problem) => toResponse(problem))
-
-/** Converts the failures of a use case to responses. */
-export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.matchEffect(effect, { onSuccess: (value) => Effect.succeed(value), onFailure: failureResponse })
+/** The error beyond the limit of requests in flight. */
+export const overloaded: Problem = {
+  code: "SERVICE_UNAVAILABLE",
+  message: "The server is overloaded; retry after 2 seconds",
+  retryAfterSeconds
+}

@@ -10,7 +10,7 @@ import type { Standing } from "#domain/callers/Standing.ts"
 import * as Compression from "#http/pipeline/Compression.ts"
 import * as Cors from "#http/pipeline/Cors.ts"
 import * as EntityTags from "#http/pipeline/EntityTags.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
+import * as Errors from "#http/pipeline/Errors.ts"
 import * as RequestStart from "#http/pipeline/RequestStart.ts"
 import * as ResponseHeaders from "#http/pipeline/ResponseHeaders.ts"
 import { RouteTable } from "#http/pipeline/RouteTable.ts"
@@ -56,7 +56,7 @@ const make = Effect.gen(function* () {
       const started = start(request)
       inFlight += 1
       const isOverloaded = inFlight > maxInFlight
-      const answered = isOverloaded ? Problem.toResponse(Problem.overloaded) : answer(request, app)
+      const answered = isOverloaded ? Errors.toResponse(Errors.overloaded) : answer(request, app)
       const complete = (response: HttpServerResponse.HttpServerResponse) => {
         const tagged = tag(request, response)
         const completed = HttpServerResponse.setHeaders(fromOneCopy(tagged), headersOf(tagged, started))
@@ -127,14 +127,14 @@ const isEvidenceAltered = Schema.is(EvidenceAltered)
 
 const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   // After its grace period, a stopping service interrupts the requests in flight.
-  if (Cause.hasInterruptsOnly(cause)) return yield* Problem.toResponse(Problem.stopping)
+  if (Cause.hasInterruptsOnly(cause)) return yield* Errors.toResponse(Errors.stopping)
   const [response] = yield* HttpServerError.causeResponse(cause)
   if (response.status < 500) return response
   yield* Effect.logError("A request failed by a defect", cause)
   if (cause.reasons.some((reason) => reason._tag === "Die" && isEvidenceAltered(reason.defect))) {
-    return yield* Problem.toResponse(Problem.evidenceAltered)
+    return yield* Errors.toResponse(Errors.evidenceAltered)
   }
-  return yield* Problem.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
+  return yield* Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
 })
 
 const makeProblemFor = Effect.map(
@@ -146,16 +146,16 @@ const makeProblemFor = Effect.map(
       switch (status) {
         case 404:
           if (allowed.length === 0 || allowed.includes(method))
-            return Problem.toResponse({ code: "NOT_FOUND", message: nothingHere })
-          return Problem.methodNotAllowed(method, allowed)
+            return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
+          return Errors.methodNotAllowed(method, allowed)
         case 413:
-          return Problem.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A request body has at most 16 KiB" })
+          return Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A request body has at most 16 KiB" })
         case 415:
-          return Problem.toResponse({ code: "UNSUPPORTED_MEDIA_TYPE", message: "Send the body as application/json" })
+          return Errors.toResponse({ code: "UNSUPPORTED_MEDIA_TYPE", message: "Send the body as application/json" })
         case 400:
-          return Problem.toResponse({ code: "VALIDATION_ERROR", message: "The request cannot be read" })
+          return Errors.toResponse({ code: "VALIDATION_ERROR", message: "The request cannot be read" })
         default:
-          return Problem.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
+          return Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
       }
     }
 )

@@ -1,7 +1,7 @@
 /** The page of a link that opens no receipt. */
 import * as Page from "#http/site/Page.ts"
-import type { ErrorCode, Problem } from "#http/pipeline/Problem.ts"
-import { statusOf } from "#http/pipeline/Problem.ts"
+import type { ErrorCode, Problem } from "#http/pipeline/Errors.ts"
+import { statusOf } from "#http/pipeline/Errors.ts"
 import type { receiptLanguages } from "#domain/receipts/document/ReceiptText.ts"
 
 type Language = (typeof receiptLanguages)[number]

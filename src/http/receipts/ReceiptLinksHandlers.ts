@@ -8,8 +8,8 @@ import { ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import { receiptLinkPage } from "#http/receipts/ReceiptLinkPage.ts"
 import { openPath } from "#http/receipts/ReceiptLinksApi.ts"
@@ -34,11 +34,11 @@ export const layer = HttpApiBuilder.group(
     const { show } = yield* ReceiptRepresentations.make
     const erased = yield* ReceiptRepresentations.makeErased
 
-    const problemOf = (failure: Errors.Failure) =>
+    const problemOf = (failure: FailureResponses.Failure) =>
       failure._tag === "ReceiptErased"
-        ? Effect.catchTag(erased(failure), "StoreUnavailable", Errors.problemOf)
-        : Errors.problemOf(failure)
-    const tellErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Problem.toResponse)
+        ? Effect.catchTag(erased(failure), "StoreUnavailable", FailureResponses.problemOf)
+        : FailureResponses.problemOf(failure)
+    const tellErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Errors.toResponse)
 
     return handlers.handleAll({
       create: Effect.fnUntraced(function* ({ params, payload }) {
@@ -52,7 +52,7 @@ export const layer = HttpApiBuilder.group(
           })),
           Effect.catchTag("ReceiptErased", tellErased)
         )
-      }, Errors.respond),
+      }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ params }) {
         const { ownerId } = yield* CurrentReceiptReader
         const listed = yield* links.list(ownerId, receiptIdOf(params.receipt_id))
@@ -65,12 +65,12 @@ export const layer = HttpApiBuilder.group(
             revoked: isRevoked
           }))
         }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { ownerId } = yield* CurrentReceiptReader
         yield* links.revoke(ownerId, receiptIdOf(params.receipt_id), params.link_id)
         return { message: `The link ${params.link_id} is revoked` }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       open: Effect.fnUntraced(function* ({ headers, params, query }) {
         const { format } = query
         const mediaType = format === undefined ? ReceiptRepresentations.linkedTypeOf(headers) : typeOfFormat[format]
@@ -79,8 +79,8 @@ export const layer = HttpApiBuilder.group(
           // PDFs of all links of an account take turns; its API keys do not wait for them.
           return yield* show(record.accountId, record, headers, { mediaType, pdfUrl })
         })
-        const refused = Effect.fnUntraced(function* (problem: Problem.Problem) {
-          if (!Negotiation.prefersPage(headers.accept)) return yield* Problem.toResponse(problem)
+        const refused = Effect.fnUntraced(function* (problem: Errors.Problem) {
+          if (!Negotiation.prefersPage(headers.accept)) return yield* Errors.toResponse(problem)
           const { requestId } = yield* RequestContext
           const language = ReceiptRepresentations.languageOf(headers)
           return receiptLinkPage({ language, problem, requestId }, sha256Hex)

@@ -7,8 +7,8 @@ import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { defaultLimit, listQuery } from "#http/receipts/ReceiptsApi.ts"
@@ -27,9 +27,9 @@ export const layer = HttpApiBuilder.group(
         const { ownerId } = yield* CurrentReceiptReader
         return yield* receipts.find(ownerId, receiptIdOf(params.receipt_id)).pipe(
           Effect.flatMap((record) => represent(ownerId, record, headers)),
-          Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Problem.toResponse))
+          Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Errors.toResponse))
         )
-      }, Errors.respond),
+      }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { ownerId } = yield* CurrentReceiptReader
         const misspelled = DecodeErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
@@ -40,7 +40,7 @@ export const layer = HttpApiBuilder.group(
         const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
         const page = yield* receipts.page({ ownerId, targetVatId, before, limit })
         return { data: page.receipts, next_cursor: page.next === null ? null : cursors.encode(list, page.next) }
-      }, Errors.respond)
+      }, FailureResponses.respond)
     })
   })
 )

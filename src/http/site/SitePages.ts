@@ -5,8 +5,8 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Plans } from "#domain/callers/Plan.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import { type FormOutcome, landingPage } from "#http/site/LandingPage.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
@@ -90,9 +90,9 @@ const makeValidateForm = Effect.gen(function* () {
     return yield* Effect.matchEffect(validate({ ...question, credential }), {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
       onFailure: Effect.fnUntraced(function* (failure) {
-        if (!wantsPage(request)) return yield* Errors.failureResponse(failure)
-        const { code, message, retryAfterSeconds }: Problem.Problem = yield* Errors.problemOf(failure)
-        const status = Problem.statusOf[code]
+        if (!wantsPage(request)) return yield* FailureResponses.failureResponse(failure)
+        const { code, message, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
+        const status = Errors.statusOf[code]
         const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
         return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
       })
@@ -107,7 +107,7 @@ const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
 /** RFC 9116. Needs the operator's contact; without one the file does not exist. */
 const securityText = ({ contact, publicUrl }: SiteSettings) =>
   contact === null
-    ? Problem.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })
+    ? Errors.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })
     : Effect.map(Clock.currentTimeMillis, (now) => {
         const expires = DateTime.addDuration(DateTime.makeUnsafe(now), securityTextLifetime)
         const text = [

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { SourceState } from "#domain/vat/Sources.ts"
-import { errorBody } from "#http/pipeline/Problem.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 export const healthPath = "/health"

@@ -10,8 +10,8 @@ import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import { type BatchResultBody, csv, defaultBatches, defaultResults, json, ndjson } from "#http/validation/BatchesApi.ts"
@@ -27,11 +27,11 @@ const formOf = (contentType: string | undefined) => {
   return type === json ? "json" : type === ndjson ? "ndjson" : type === csv ? "csv" : null
 }
 
-const unsupported = Problem.toResponse({
+const unsupported = Errors.toResponse({
   code: "UNSUPPORTED_MEDIA_TYPE",
   message: `Send the body as ${json}, ${ndjson} or ${csv}`
 })
-const tooLarge = Problem.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A batch has at most 20 MiB" })
+const tooLarge = Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A batch has at most 20 MiB" })
 const refused = ({ line, problem }: InvalidUpload) =>
   DecodeErrors.respond([{ field: line === null ? "body" : `line ${line}`, message: problem }])
 
@@ -148,7 +148,7 @@ export const layer = HttpApiBuilder.group(
             UploadTooLarge: () => tooLarge,
             HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload broke off; send it again" }])
           }),
-          Errors.respond
+          FailureResponses.respond
         )
       )
       .handle(
@@ -157,7 +157,7 @@ export const layer = HttpApiBuilder.group(
           const caller = yield* CurrentKey
           const batch = yield* get(caller.keyId, params.batch_id, Duration.seconds(query.wait ?? 0))
           return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch))
-        }, Errors.respond)
+        }, FailureResponses.respond)
       )
       .handle(
         "list",
@@ -170,7 +170,7 @@ export const layer = HttpApiBuilder.group(
           const last = found.length > limit ? found[limit - 1] : undefined
           const next_cursor = last === undefined ? null : cursors.encode(list, last.position)
           return HttpServerResponse.jsonUnsafe({ data, next_cursor })
-        }, Errors.respond)
+        }, FailureResponses.respond)
       )
       .handle(
         "results",
@@ -180,14 +180,14 @@ export const layer = HttpApiBuilder.group(
           const form = Option.getOrElse(mediaType(headers.accept, [json, ndjson, csv]), () => json)
           if (form === json) return yield* results.page(batch, cursor, limit)
           return yield* form === csv ? results.table(batch) : results.lines(batch)
-        }, Errors.respond)
+        }, FailureResponses.respond)
       )
       .handle(
         "cancel",
         Effect.fnUntraced(function* ({ params }) {
           const caller = yield* CurrentKey
           return HttpServerResponse.jsonUnsafe(yield* shown(caller, yield* cancel(caller.keyId, params.batch_id)))
-        }, Errors.respond)
+        }, FailureResponses.respond)
       )
   })
 )

@@ -1,14 +1,14 @@
 import { Clock, DateTime, Duration, Effect, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { companyData } from "#domain/receipts/Confirmation.ts"
+import { companyData } from "#domain/receipts/ConfirmationRules.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import type { ValidationRecord, ValidationSummary } from "#domain/pending/ValidationReader.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import { counting } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
@@ -73,12 +73,12 @@ export const layer = HttpApiBuilder.group(
           ...(wait === null ? {} : { "preference-applied": Prefer.applied(wait) }),
           ...IdempotencyKey.replayed(isReplayed)
         })
-      }, Errors.respond),
+      }, FailureResponses.respond),
       get: Effect.fnUntraced(function* ({ params, query }) {
         const { keyId } = yield* CurrentKey
         const record = yield* get(keyId, params.validation_id, Duration.seconds(query.wait ?? 0))
         return yield* respond(record, 200, {})
-      }, Errors.respond),
+      }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { keyId } = yield* CurrentKey
         const misspelled = DecodeErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
@@ -100,10 +100,10 @@ export const layer = HttpApiBuilder.group(
           })),
           next_cursor: next === null ? null : cursors.encode(list, next)
         }
-      }, Errors.respond),
+      }, FailureResponses.respond),
       cancel: Effect.fnUntraced(function* ({ params }) {
         return yield* respond(yield* cancel(yield* CurrentKey, params.validation_id), 200, {})
-      }, Errors.respond)
+      }, FailureResponses.respond)
     })
   })
 )

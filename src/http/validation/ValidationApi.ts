@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { plainText } from "#domain/kernel/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { KeyAllowed } from "#http/pipeline/Authentication.ts"
-import { errorBody } from "#http/pipeline/Problem.ts"
+import { errorBody } from "#http/pipeline/Errors.ts"
 import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 

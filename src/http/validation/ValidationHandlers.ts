@@ -1,7 +1,7 @@
 /** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
 import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { ApiKeyRequired, companyData, type CompanyData } from "#domain/receipts/Confirmation.ts"
+import { ApiKeyRequired, companyData, type CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import { letterOf } from "#domain/receipts/Receipt.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -9,8 +9,8 @@ import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import type { Confirmation, Validation, ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
 import { makeCredentialOf, makeKeyCallerOf } from "#http/pipeline/Authentication.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import * as Problem from "#http/pipeline/Problem.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
@@ -70,7 +70,7 @@ const makeAnswerOnce = Effect.gen(function* () {
     const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
     const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKey.replayed(isReplayed) }
     return HttpServerResponse.jsonUnsafe(body, { headers })
-  }, Errors.respond)
+  }, FailureResponses.respond)
 })
 
 export const layer = HttpRouter.use(
@@ -88,7 +88,7 @@ export const layer = HttpRouter.use(
       if (Result.isFailure(query)) {
         return Effect.matchEffect(refuse({ credential, standing }), {
           onSuccess: () => DecodeErrors.respond(query.failure),
-          onFailure: Errors.failureResponse
+          onFailure: FailureResponses.failureResponse
         })
       }
       const { force_live, match_format = "words", reference = "", requester_vat_id = "" } = query.success
@@ -110,7 +110,7 @@ export const layer = HttpRouter.use(
           const body = bodyOf(validation, match_format, requestId, requestedAt)
           return Effect.succeed(HttpServerResponse.jsonUnsafe(body, warningOf(validation, request.company)))
         },
-        onFailure: Errors.failureResponse
+        onFailure: FailureResponses.failureResponse
       })
     }
 
@@ -120,9 +120,11 @@ export const layer = HttpRouter.use(
       Effect.contextWith((context: Context.Context<HttpRouter.Provided>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
         // A validation is charged, and HEAD must be safe to repeat (rule 13).
-        if (request.method === "HEAD") return Problem.methodNotAllowed("HEAD", ["GET"])
+        if (request.method === "HEAD") return Errors.methodNotAllowed("HEAD", ["GET"])
         const credential = credentialOf(request)
-        return Result.isSuccess(credential) ? answer(context, credential.success) : Errors.failureResponse(credential.failure)
+        return Result.isSuccess(credential)
+          ? answer(context, credential.success)
+          : FailureResponses.failureResponse(credential.failure)
       })
     )
   })

@@ -13,7 +13,7 @@ import {
   Schema,
   SchemaIssue
 } from "effect"
-import { ConfirmationCountries } from "#domain/receipts/Confirmation.ts"
+import { ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
 import { type PlanLimits, usualPlans } from "#domain/callers/Plan.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import {

@@ -7,7 +7,7 @@
 import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
 import { calendarDate } from "#domain/kernel/CalendarDate.ts"
-import type { CompanyData } from "#domain/receipts/Confirmation.ts"
+import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { Answer, type SourceFailure } from "#domain/vat/Verdict.ts"
 import { evatrStatuses, unknownStatus, VerdictStatus } from "#infra/sources/EvatrStatus.ts"

@@ -1,6 +1,6 @@
 import { DateTime, Effect, Layer, Redacted } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import { PaidPlanRequired } from "#domain/receipts/Confirmation.ts"
+import { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Predicate } from "effect"
 import { PlanName } from "#domain/callers/Plan.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
-import { statusOf } from "#http/pipeline/Problem.ts"
+import { statusOf } from "#http/pipeline/Errors.ts"
 import { described, json, operations } from "#test/support/Description.ts"
 
 /** All objects of the document with their paths. */

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as EventsSignedLog from "#events/notary/LogConsistency.ts"
+import * as EventsSignedLog from "#events/notary/NotaryRefusals.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"

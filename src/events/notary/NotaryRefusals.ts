@@ -72,7 +72,7 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
      * Returns the signed log if it contains every checkpoint in `seen`: the newest ones that this machine knows, one per key. A
      * null note means that the log is empty and was never signed.
      */
-    recognise: Effect.fn("LogConsistency.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
+    recognise: Effect.fn("NotaryRefusals.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
       const loaded = yield* Effect.forEach(seen, loadSeen)
       const found = loaded.at(-1) ?? (yield* loadFrom(historyOf(sha256, empty)))
@@ -106,7 +106,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
    * Loads the signed tree if it matches its newest checkpoint, one of `verifiers` signed that checkpoint, and the tree extends
    * the known history.
    */
-  const load = Effect.fn("LogConsistency.load")(
+  const load = Effect.fn("NotaryRefusals.load")(
     function* (history: KnownHistory, verifiers: Verifiers) {
       const newest = Option.getOrNull(yield* tree.newest)
       const signed = newest === null ? null : yield* read(newest.note, verifiers)
@@ -162,7 +162,7 @@ const makeComparison = Effect.gen(function* () {
    * Fails if the log lost signed events. Checks its length and compares the newest signed events with the tree. `audit verify`
    * reads all of it.
    */
-  const compare = Effect.fn("LogConsistency.compare")(function* ({ size }: Tree) {
+  const compare = Effect.fn("NotaryRefusals.compare")(function* ({ size }: Tree) {
     const end = yield* endAfter(size)
     const length = Math.min(Number(end.head), Number(end.last) + 1)
     if (length < size) return yield* forked(`The log has ${length} events, but ${size} were signed: the rest is missing`)
@@ -187,7 +187,7 @@ const makeComparison = Effect.gen(function* () {
   })
 
   /** A log without checkpoint must be empty. */
-  const requireNew = Effect.fn("LogConsistency.requireNew")(function* () {
+  const requireNew = Effect.fn("NotaryRefusals.requireNew")(function* () {
     const { head, last, surplus } = yield* endAfter(0)
     if (head === 0n && last === -1n && !surplus) return
     const events = Math.max(Number(head), Number(last) + 1)

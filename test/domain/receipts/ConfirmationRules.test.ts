@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import { admitConfirmation, companyData } from "#domain/receipts/Confirmation.ts"
+import { admitConfirmation, companyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { PlanName } from "#domain/callers/Plan.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { parse } from "#domain/vat/VatId.ts"

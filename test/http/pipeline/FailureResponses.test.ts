@@ -2,8 +2,8 @@ import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { SqlClient } from "effect/sql"
 import { QuotaExceeded } from "#domain/callers/Metering.ts"
-import * as Errors from "#http/pipeline/Errors.ts"
-import type { ErrorCode, Problem } from "#http/pipeline/Problem.ts"
+import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
+import type { ErrorCode, Problem } from "#http/pipeline/Errors.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { exchange, readReply, send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -233,7 +233,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
 describe("the Retry-After of a used-up monthly quota", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
-    Errors.problemOf(
+    FailureResponses.problemOf(
       new QuotaExceeded({
         plan: "starter",
         periodEnd: DateTime.makeUnsafe(periodEnd),
