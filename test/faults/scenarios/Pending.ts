@@ -1,4 +1,4 @@
-/** Pending validations survive kills of workers, replicas and Postgres, and outages of the sources. */
+/** Pending validations and the items of a batch survive kills of workers, replicas and Postgres, and outages of the sources. */
 import { Effect, Exit, Fiber, Random, type Redacted, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -8,6 +8,8 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
 const tasks = 600
+/** Three chunks, so that kills hit their storage too. */
+const items = 1_500
 const kills = 30
 const memberStates = ["AT", "SE", "EE"]
 
@@ -44,6 +46,14 @@ const vatIdOf = (index: number) => {
       : `EE10000${number}`
 }
 
+/** The items of the batch; their VAT IDs are in no other validation. */
+const batch = {
+  items: Array.from({ length: items }, (_, index) => ({ custom_id: `${index}`, vat_id: vatIdOf(tasks + index) }))
+}
+
+const decodeBatch = Schema.decodeUnknownEffect(
+  Schema.Struct({ batch_id: Schema.String, status: Schema.String, counts: Schema.Struct({ final: Schema.Int }) })
+)
 const decodeId = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
 
 const Counted = Schema.Struct({
@@ -105,6 +115,15 @@ export const pending = Effect.gen(function* () {
       Effect.map(({ validation_id }) => validation_id)
     )
 
+  const submitBatch = Effect.suspend(() =>
+    workers.replica().post("/v1/batches", batch, { key, headers: { "idempotency-key": "the list" } })
+  ).pipe(
+    Effect.filterOrFail(({ status }) => status === 202),
+    Effect.retry(retrySchedule),
+    Effect.flatMap(({ body }) => decodeBatch(body)),
+    Effect.map(({ batch_id }) => batch_id)
+  )
+
   const failSources = Effect.gen(function* () {
     const down = yield* Effect.filter(memberStates, () => Random.nextBoolean)
     yield* sandbox.configure({ vies_unavailable_member_states: down, latency_ms: 200 })
@@ -130,14 +149,20 @@ export const pending = Effect.gen(function* () {
   const sources = yield* Effect.forkScoped(Effect.repeat(failSources, Schedule.spaced("3 seconds")))
   const all = Array.from({ length: tasks }, (_, index) => index)
   const submitting = yield* Effect.forkScoped(Effect.forEach(all, submit, { concurrency: 16 }))
+  const submittingBatch = yield* Effect.forkScoped(submitBatch)
   yield* Effect.delay(killOne, "1 second").pipe(Effect.repeat({ times: kills - 1 }))
   const ids = yield* Fiber.join(submitting)
+  const batchId = yield* Fiber.join(submittingBatch)
   yield* Fiber.interrupt(sources)
   yield* sandbox.configure({ vies_unavailable_member_states: [], latency_ms: 0 })
   const settled = yield* Effect.andThen(makeDue(server.url), count(server.url)).pipe(
-    Effect.repeat({ schedule: Schedule.spaced("1 second"), until: ({ pending }) => pending === 0 }),
+    Effect.repeat({
+      schedule: Schedule.spaced("1 second"),
+      until: ({ accepted, pending }) => pending === 0 && accepted === tasks + items
+    }),
     Effect.timeout("60 seconds")
   )
+  const list = yield* Effect.flatMap(workers.replica().get(`/v1/batches/${batchId}`, { key }), ({ body }) => decodeBatch(body))
   const distinct = new Set(ids).size
   const trial: Scenario.Trial = {
     notes: [
@@ -147,12 +172,16 @@ export const pending = Effect.gen(function* () {
     claims: [
       {
         statement: `each of ${tasks} submissions has one validation (${distinct})`,
-        holds: distinct === tasks && settled.accepted === tasks
+        holds: distinct === tasks && settled.accepted === tasks + items
       },
-      { statement: `every validation is final (${settled.pending} pending)`, holds: settled.final === tasks },
+      {
+        statement: `the batch is finished with an answer for each of ${items} items (${list.status}, ${list.counts.final})`,
+        holds: list.status === "finished" && list.counts.final === items
+      },
+      { statement: `every validation is final (${settled.pending} pending)`, holds: settled.final === tasks + items },
       {
         statement: `each has exactly one charged event (${settled.once})`,
-        holds: settled.once === tasks && settled.units === tasks
+        holds: settled.once === tasks + items && settled.units === tasks + items
       },
       yield* Scenario.audit(server.url)
     ]
