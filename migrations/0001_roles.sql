@@ -3,10 +3,10 @@
 CREATE SCHEMA IF NOT EXISTS vatproof;
 CREATE SCHEMA IF NOT EXISTS vatproof_guard;
 CREATE SCHEMA IF NOT EXISTS audit;
-COMMENT ON SCHEMA audit IS 'What auditors read: the log of facts and three ways to look at it. Nothing here can be changed.';
+COMMENT ON SCHEMA audit IS 'Read-only views for auditors: the log of events, and three views derived from it.';
 
--- All databases of a server share the roles, and another database may create them concurrently: hence the exceptions.
--- Without the right to create roles everything belongs to the migrating role; the service logs at its start what that means.
+-- All databases of a server share the roles. The exception handlers cover concurrent creation by another database.
+-- Without the right to create roles, the migrating role owns everything; the service logs the consequences at startup.
 DO $$
 DECLARE wanted text;
 BEGIN

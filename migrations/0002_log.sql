@@ -1,7 +1,7 @@
--- The append-only log: every fact once, in the order of its commit, at a dense position.
+-- The append-only log. Each event is stored once, in commit order, at a dense position.
 --
--- log_id leads every key, so that the same tables can be distributed by it; there is one log (0) at launch.
--- Correctness needs no sequences, advisory locks or notifications: the row of the log in vatproof.logs is the only lock.
+-- log_id is the first column of every key, so that the tables can be distributed by log. Only log 0 exists.
+-- The row of the log in vatproof.logs is the only lock. The log uses no sequences, advisory locks or notifications.
 
 CREATE TABLE vatproof.logs (
   log_id smallint PRIMARY KEY,
@@ -9,8 +9,8 @@ CREATE TABLE vatproof.logs (
   last_recorded_at timestamptz NOT NULL DEFAULT '-infinity',
   identity_epoch bigint NOT NULL DEFAULT 0
 );
-COMMENT ON COLUMN vatproof.logs.identity_epoch IS 'Moves with every revoked key and changed plan: what a replica remembers of callers is true as long as it stands.';
-COMMENT ON TABLE vatproof.logs IS 'One row a log. Its lock, held to the commit, is what makes positions dense and in commit order.';
+COMMENT ON COLUMN vatproof.logs.identity_epoch IS 'Increases with every revoked key and changed plan. Cached callers of a replica are valid for one epoch.';
+COMMENT ON TABLE vatproof.logs IS 'One row per log. The append locks it until the commit, so positions are dense and in commit order.';
 INSERT INTO vatproof.logs (log_id) VALUES (0);
 
 CREATE TABLE vatproof.events (
@@ -32,14 +32,14 @@ CREATE TABLE vatproof.events (
   metadata text NOT NULL,
   PRIMARY KEY (log_id, position)
 ) PARTITION BY RANGE (position);
-COMMENT ON TABLE vatproof.events IS 'The facts. Append-only: written by vatproof.append alone, never changed, never removed.';
+COMMENT ON TABLE vatproof.events IS 'The events. Append-only: only vatproof.append writes them; they are never changed or removed.';
 COMMENT ON COLUMN vatproof.events.position IS 'Dense from 0 in commit order; also the index of the leaf in the Merkle tree.';
 COMMENT ON COLUMN vatproof.events.version IS 'Dense from 1 within the stream.';
-COMMENT ON COLUMN vatproof.events.event_id IS 'UUIDv7 of the writer, or UUIDv8 computed from what the event settles; sending it again appends nothing.';
+COMMENT ON COLUMN vatproof.events.event_id IS 'UUIDv7 of the writer, or UUIDv8 computed from the operation. An append with an existing id is a duplicate.';
 COMMENT ON COLUMN vatproof.events.causation_id IS 'The task that the event closes (vatproof.tasks); null for all others.';
-COMMENT ON COLUMN vatproof.events.occurred_at IS 'When it happened, by the clock of the replica that saw it.';
-COMMENT ON COLUMN vatproof.events.recorded_at IS 'When it was stored, by the clock of the database; never before that of the position below it.';
-COMMENT ON COLUMN vatproof.events.meter_id IS 'What the event is charged to: a key and its month (UTC), or an anonymous address.';
-COMMENT ON COLUMN vatproof.events.units IS 'How many units are charged: 0 or 1 for a validation.';
+COMMENT ON COLUMN vatproof.events.occurred_at IS 'Time of the event, by the clock of the replica.';
+COMMENT ON COLUMN vatproof.events.recorded_at IS 'Time of the append, by the clock of the database. Never decreases with the position.';
+COMMENT ON COLUMN vatproof.events.meter_id IS 'Meter that the event charges: a key and its month (UTC), or an anonymous address.';
+COMMENT ON COLUMN vatproof.events.units IS 'Charged units: 0 or 1 for a validation.';
 COMMENT ON COLUMN vatproof.events.data IS 'Canonical JSON (RFC 8785), exactly the bytes that are hashed.';
-COMMENT ON COLUMN vatproof.events.metadata IS 'Canonical JSON (RFC 8785): the request it belongs to.';
+COMMENT ON COLUMN vatproof.events.metadata IS 'Canonical JSON (RFC 8785): the request that caused the event.';

@@ -1,10 +1,10 @@
--- Limits on calls, shared by all replicas. They are no facts: a crash may lose the last instants.
+-- Rate limits, shared by all replicas. They are not events: a crash may lose the last counts.
 --
--- The clock of the database may be set back, or a standby takes over whose clock is behind. recorded_at never falls, but a window must not
--- last as long as the clock is behind. So limits count by the clock as it is, and a window that ends later than a new one could has ended.
--- Another session may have begun its window between two readings of the clock, hence twice the length and the tolerance of a minute.
+-- The clock of the database may be set back, or be behind after a failover. A window must not last until the clock has caught up. So limits use the
+-- current clock, and a window that ends later than a new one would is expired. Another session may have started its window between two readings
+-- of the clock, hence the factor of two and the tolerance of a minute.
 
--- Calls counted in a fixed window.
+-- Fixed windows: number of calls.
 CREATE TABLE vatproof.rate_windows (
   bucket text COLLATE "C" PRIMARY KEY,
   taken bigint NOT NULL,
@@ -12,7 +12,7 @@ CREATE TABLE vatproof.rate_windows (
 ) WITH (fillfactor = 50);
 CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
 
--- Sliding windows for small limits: one row per slot taken in the window that ends now.
+-- Sliding windows for small limits: the times at which the slots of a bucket were acquired.
 CREATE TABLE vatproof.rate_slots (
   bucket text COLLATE "C" PRIMARY KEY,
   taken_at timestamptz[] NOT NULL,

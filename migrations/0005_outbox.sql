@@ -1,8 +1,8 @@
--- Mails. A row is written in the transaction that requests the mail, so a mail is sent if and only if that one commits, and it survives a
+-- Outbox of mails. The transaction that requests a mail writes its row, so a mail is sent if and only if that transaction commits, and survives a
 -- restart. The row keeps the address and the token only until the mail is settled.
 --
---   waiting      is sent as soon as due_at has passed
---   claimed      a worker talks to the mail server; if the worker dies, another one starts anew once due_at has passed
+--   waiting      due for an attempt at due_at
+--   claimed      a worker sends it; after a crash of the worker, its lease expires at due_at and another worker sends it
 --   sent         the server accepted it                   refused      the server refused it permanently
 --   expired      the token expired before it was sent     needless     the account was verified meanwhile
 --   superseded   a newer mail for the same purpose replaces it
@@ -25,10 +25,10 @@ CREATE TABLE vatproof.outbox (
   CHECK ((settled_at IS NULL) = (state IN ('waiting', 'claimed'))),
   CHECK (CASE WHEN settled_at IS NULL THEN email IS NOT NULL AND token IS NOT NULL ELSE email IS NULL AND token IS NULL END)
 ) WITH (fillfactor = 50);
-COMMENT ON COLUMN vatproof.outbox.due_at IS 'When the next attempt may start; while a worker has the mail, when it is taken to be dead.';
-COMMENT ON COLUMN vatproof.outbox.claim IS 'The attempt that has the mail: an attempt that lost it can change nothing any more.';
-COMMENT ON COLUMN vatproof.outbox.reply IS 'What the last attempt came to: the mail server''s code, or what failed. Never its text, which may hold the address.';
-COMMENT ON COLUMN vatproof.outbox.traceparent IS 'The span that asked for the mail, as W3C Trace Context writes it; null where there was none.';
+COMMENT ON COLUMN vatproof.outbox.due_at IS 'Time of the next attempt. For a claimed mail: end of the lease.';
+COMMENT ON COLUMN vatproof.outbox.claim IS 'Id of the attempt that holds the lease. Updates with another claim have no effect.';
+COMMENT ON COLUMN vatproof.outbox.reply IS 'Result of the last attempt: the mail server''s code, or the failed step. Without the server''s text, which may contain the address.';
+COMMENT ON COLUMN vatproof.outbox.traceparent IS 'Span that requested the mail, in the format of W3C Trace Context; null without a span.';
 CREATE INDEX outbox_due_at ON vatproof.outbox (due_at) WHERE settled_at IS NULL;
 CREATE INDEX outbox_account_id ON vatproof.outbox (account_id);
 CREATE INDEX outbox_settled_at ON vatproof.outbox (settled_at) WHERE settled_at IS NOT NULL;

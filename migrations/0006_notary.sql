@@ -1,5 +1,5 @@
--- The notary's tables: the log's Merkle tree in tiles (c2sp.org/tlog-tiles), and the checkpoints that were signed over it
--- (c2sp.org/tlog-checkpoint). Both only grow. The signing key is outside the database: rewritten events and tiles cannot be signed here.
+-- The notary's tables: the log's Merkle tree in tiles (c2sp.org/tlog-tiles), and its signed checkpoints
+-- (c2sp.org/tlog-checkpoint). Both are append-only. The signing key is outside the database, so rewritten events and tiles cannot be signed here.
 
 CREATE TABLE vatproof.tiles (
   log_id smallint NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE vatproof.tiles (
 );
 -- A full tile is 8 KiB of hashes, which do not compress.
 ALTER TABLE vatproof.tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
-COMMENT ON TABLE vatproof.tiles IS 'Nodes of the Merkle tree over the positions: up to 256 neighbours of level 8*level, 32 bytes each. A tile grows at its end only.';
+COMMENT ON TABLE vatproof.tiles IS 'Nodes of the Merkle tree over the positions: up to 256 adjacent hashes of level 8*level, 32 bytes each. A tile is append-only.';
 
 CREATE TABLE vatproof.checkpoints (
   log_id smallint NOT NULL,
@@ -19,8 +19,8 @@ CREATE TABLE vatproof.checkpoints (
   signed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, size)
 );
-COMMENT ON TABLE vatproof.checkpoints IS 'What was signed: the log had this many events, and the Merkle root in the note. The first one is that of the empty log.';
-COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as it was given to the world.';
+COMMENT ON TABLE vatproof.checkpoints IS 'Signed checkpoints: the number of events and the Merkle root in the note. The first checkpoint covers the empty log.';
+COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as published.';
 
 -- The lease of the signing replica. It only prevents double work: notarize() rejects a checkpoint that does not extend the newest
 -- one.

@@ -9,9 +9,9 @@ CREATE TABLE vatproof.projections (
   moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, name)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE vatproof.projections IS 'The read tables. The lock of its row makes one replica at a time move an asynchronous one.';
-COMMENT ON COLUMN vatproof.projections.position IS 'The next position to apply: everything below it is in the table. Null for a table that moves with the append.';
-COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that filled the table; older than the program''s means that a rebuild is due.';
+COMMENT ON TABLE vatproof.projections IS 'The read tables. The row lock ensures that only one replica updates an asynchronous projection at a time.';
+COMMENT ON COLUMN vatproof.projections.position IS 'Next position to apply: the table covers all events below it. Null for a table that the append updates.';
+COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that filled the table. A version older than the program''s requires a rebuild.';
 
 INSERT INTO vatproof.projections (log_id, name, version, position) VALUES
   (0, 'streams', 1, NULL), (0, 'meters', 1, NULL), (0, 'latest', 1, NULL), (0, 'listed', 1, NULL), (0, 'accounts', 1, NULL), (0, 'api_keys', 1, NULL),

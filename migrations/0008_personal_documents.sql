@@ -1,4 +1,4 @@
--- Personal data of events, beside the log: written by vatproof.append with its event, bound to it by a digest, and erasable.
+-- Personal data of events, outside of the log. vatproof.append stores it with its event, which has its digest. It can be erased.
 
 CREATE TABLE vatproof.personal_documents (
   log_id smallint NOT NULL,
@@ -11,9 +11,9 @@ CREATE TABLE vatproof.personal_documents (
 );
 CREATE INDEX personal_documents_retain_until ON vatproof.personal_documents (log_id, retain_until, position)
   WHERE document IS NOT NULL AND NOT is_held;
-COMMENT ON TABLE vatproof.personal_documents IS 'Names, addresses, company data, references of callers and exact exchanges. An event never changes; its document can be erased, with an event that says so.';
+COMMENT ON TABLE vatproof.personal_documents IS 'Names, addresses, company data, references of callers and exact exchanges. An event never changes; its document can be erased, which another event records.';
 COMMENT ON COLUMN vatproof.personal_documents.position IS 'Position of the event that has the SHA-256 of the document (personal_sha256).';
 COMMENT ON COLUMN vatproof.personal_documents.document IS 'Canonical JSON (RFC 8785) with a random salt, exactly the bytes that are hashed; null once erased.';
-COMMENT ON COLUMN vatproof.personal_documents.retain_until IS 'When the retention period ends. Receipts are kept as long as their account is open.';
-COMMENT ON COLUMN vatproof.personal_documents.is_held IS 'A legal hold: the document must not be erased.';
+COMMENT ON COLUMN vatproof.personal_documents.retain_until IS 'End of the retention period. Receipts are kept at least while their account is open.';
+COMMENT ON COLUMN vatproof.personal_documents.is_held IS 'Legal hold: the document must not be erased.';
 COMMENT ON COLUMN vatproof.personal_documents.changed_by IS 'Position of the event that erased, held or released it last.';

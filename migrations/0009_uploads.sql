@@ -1,5 +1,5 @@
--- Items of batches while they are uploaded, 500 a row, until the row's items are in the log: so an upload needs little memory, and its acceptance
--- is short. They are no facts of the log yet. A wrong upload deletes its rows; housekeeping deletes those that were left behind.
+-- Spool of uploaded batch items, one chunk of 500 per row. A row is deleted when its items are appended to the log. The spool bounds the memory of an
+-- upload and the duration of its acceptance. A rejected upload deletes its rows; housekeeping deletes the rows of interrupted uploads.
 CREATE TABLE vatproof.uploads (
   upload_id uuid NOT NULL,
   chunk int NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE vatproof.uploads (
   PRIMARY KEY (upload_id, chunk)
 );
 COMMENT ON COLUMN vatproof.uploads.batch_id IS 'The accepted batch; null during the upload.';
-COMMENT ON COLUMN vatproof.uploads.items IS 'JSON: VAT IDs and duplicates, as BatchItemsAccepted has them.';
+COMMENT ON COLUMN vatproof.uploads.items IS 'JSON: VAT IDs and duplicates, as in BatchItemsAccepted.';
 COMMENT ON COLUMN vatproof.uploads.document IS 'JSON: the personal document of BatchItemsAccepted; null once erased.';
 CREATE UNIQUE INDEX uploads_of_batch ON vatproof.uploads (batch_id, chunk) WHERE batch_id IS NOT NULL;
 CREATE INDEX uploads_of_account ON vatproof.uploads (account_id);

@@ -1,5 +1,5 @@
--- Triggers, partitions, owners and rights. Runs last, whenever another file was applied, so that new objects are protected and
--- have the right owner. Idempotent.
+-- Triggers, partitions, owners and rights. Runs after every other migration, so that new objects are protected and have the right
+-- owner. Idempotent.
 
 -- "events" comes before its partitions, which inherit the row trigger.
 DO $$
@@ -28,7 +28,7 @@ END $$;
 
 SELECT vatproof.ensure_partitions(0::smallint);
 
--- A role without login owns everything. Without that role, or the right to act as it, the migrating role stays the owner.
+-- A role without login owns everything. If it does not exist, or the migrating role is not a member, the migrating role remains the owner.
 DO $$
 DECLARE
   new_owner CONSTANT oid := to_regrole('vatproof_owner');

@@ -2,7 +2,7 @@
 -- administrator creates a login:
 --   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
 
--- The content of the views comes from the events. The index of the log only finds them: a wrong row of it shows nothing.
+-- The content of the views comes from the events. The event index only locates them; a wrong row of the index returns no event.
 CREATE OR REPLACE VIEW vatproof.event_index_segments AS
   SELECT l.log_id, s.segment FROM vatproof.logs l CROSS JOIN LATERAL generate_series(0, (l.next_position >> 18)::int) AS s(segment);
 COMMENT ON VIEW vatproof.event_index_segments IS 'The segments of event_index: each has 2^18 positions.';
@@ -22,36 +22,36 @@ CREATE OR REPLACE VIEW audit.events AS
     encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata,
     encode(sha256(convert_to(data, 'UTF8')), 'hex') AS data_sha256, encode(sha256(convert_to(metadata, 'UTF8')), 'hex') AS metadata_sha256
   FROM vatproof.events;
-COMMENT ON VIEW audit.events IS 'Every fact once, in the order in which it was stored. A position that is missing between two others was removed.';
-COMMENT ON COLUMN audit.events.log_id IS 'The log; there is one, 0.';
-COMMENT ON COLUMN audit.events.position IS 'Dense from 0 in the order of storing; also the index of the leaf in the signed Merkle tree.';
-COMMENT ON COLUMN audit.events.stream_id IS 'What the fact is about: account-, key-, receipt-, source-, auditor-, logins- or anonymous-, then an id; log for the log itself.';
+COMMENT ON VIEW audit.events IS 'Every event once, in the order of storage. A gap between positions means that an event was removed.';
+COMMENT ON COLUMN audit.events.log_id IS 'The log; always 0.';
+COMMENT ON COLUMN audit.events.position IS 'Dense from 0 in the order of storage; also the index of the leaf in the signed Merkle tree.';
+COMMENT ON COLUMN audit.events.stream_id IS 'Subject of the event: account-, key-, receipt-, source-, auditor-, logins- or anonymous-, then an id; log for the log itself.';
 COMMENT ON COLUMN audit.events.version IS 'Dense from 1 within the stream.';
-COMMENT ON COLUMN audit.events.event_id IS 'UUIDv7 given by the writer.';
-COMMENT ON COLUMN audit.events.type IS 'What happened, e.g. VatIdVerified, ReceiptIssued, ApiKeyRevoked.';
-COMMENT ON COLUMN audit.events.schema_version IS 'Version of the form of data for this type.';
-COMMENT ON COLUMN audit.events.occurred_at IS 'When it happened, by the clock of the service.';
-COMMENT ON COLUMN audit.events.recorded_at IS 'When it was stored, by the clock of the database; never before that of the position below it.';
-COMMENT ON COLUMN audit.events.correlation_id IS 'The request that caused it; all zeros if none did.';
-COMMENT ON COLUMN audit.events.causation_id IS 'The event that caused it, if one did.';
-COMMENT ON COLUMN audit.events.trace_id IS 'The trace that it belongs to, 32 hexadecimal digits, if there is one.';
-COMMENT ON COLUMN audit.events.meter_id IS 'What it was charged to: a key and its month (UTC), or an anonymous address as a keyed hash.';
-COMMENT ON COLUMN audit.events.units IS 'How many units were charged.';
-COMMENT ON COLUMN audit.events.data IS 'The fact itself: canonical JSON (RFC 8785), exactly the bytes that were hashed. data::jsonb reads it.';
-COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: who caused it: source (api, cli or replica), the id of the request as the caller knows it, actor and reason of a command.';
+COMMENT ON COLUMN audit.events.event_id IS 'UUIDv7 of the writer, or UUIDv8 computed from the operation.';
+COMMENT ON COLUMN audit.events.type IS 'Type of the event, e.g. VatIdVerified, ReceiptIssued, ApiKeyRevoked.';
+COMMENT ON COLUMN audit.events.schema_version IS 'Version of the schema of data for this type.';
+COMMENT ON COLUMN audit.events.occurred_at IS 'Time of the event, by the clock of the service.';
+COMMENT ON COLUMN audit.events.recorded_at IS 'Time of storage, by the clock of the database. Never decreases with the position.';
+COMMENT ON COLUMN audit.events.correlation_id IS 'Request that caused the event; all zeros without a request.';
+COMMENT ON COLUMN audit.events.causation_id IS 'Event that caused this event; null without one.';
+COMMENT ON COLUMN audit.events.trace_id IS 'Trace of the request, 32 hexadecimal digits; null without one.';
+COMMENT ON COLUMN audit.events.meter_id IS 'Meter that the event charges: a key and its month (UTC), or an anonymous address as a keyed hash.';
+COMMENT ON COLUMN audit.events.units IS 'Charged units.';
+COMMENT ON COLUMN audit.events.data IS 'Content of the event: canonical JSON (RFC 8785), exactly the bytes that were hashed. data::jsonb reads it.';
+COMMENT ON COLUMN audit.events.metadata IS 'Canonical JSON: the source (api, cli or replica), the request id that the caller received, actor and reason of a command.';
 COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as in the leaf of the signed tree.';
 COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as in the leaf of the signed tree.';
 
 CREATE OR REPLACE VIEW audit.personal_documents AS
   SELECT log_id, position, document, encode(sha256(convert_to(document, 'UTF8')), 'hex') AS document_sha256, retain_until, is_held, changed_by
   FROM vatproof.personal_documents;
-COMMENT ON VIEW audit.personal_documents IS 'Names, addresses, company data, references of callers and exact exchanges, beside the events that have their digest (personal_sha256).';
-COMMENT ON COLUMN audit.personal_documents.log_id IS 'The log; there is one, 0.';
+COMMENT ON VIEW audit.personal_documents IS 'Names, addresses, company data, references of callers and exact exchanges, separate from the events, which have their digest (personal_sha256).';
+COMMENT ON COLUMN audit.personal_documents.log_id IS 'The log; always 0.';
 COMMENT ON COLUMN audit.personal_documents.position IS 'Position of its event in audit.events.';
 COMMENT ON COLUMN audit.personal_documents.document IS 'Canonical JSON (RFC 8785) with a random salt, exactly the bytes that were hashed; null once erased.';
 COMMENT ON COLUMN audit.personal_documents.document_sha256 IS 'SHA-256 of document: personal_sha256 in the data of its event.';
-COMMENT ON COLUMN audit.personal_documents.retain_until IS 'When the retention period ends.';
-COMMENT ON COLUMN audit.personal_documents.is_held IS 'Whether a legal hold stops its erasure.';
+COMMENT ON COLUMN audit.personal_documents.retain_until IS 'End of the retention period.';
+COMMENT ON COLUMN audit.personal_documents.is_held IS 'Whether a legal hold prevents the erasure.';
 COMMENT ON COLUMN audit.personal_documents.changed_by IS 'Position of the event that erased, held or released it last.';
 
 CREATE OR REPLACE VIEW audit.receipts AS
@@ -83,34 +83,34 @@ CREATE OR REPLACE VIEW audit.receipts AS
     AND p.vat_id = (d.data #>> '{receipt,target_vat_id}') COLLATE "C" AND p.account_id = (d.data ->> 'account_id')::uuid;
 COMMENT ON VIEW audit.receipts IS 'Qualified confirmations (§ 18e UStG), each with the exact exchange with the Bundeszentralamt für Steuern unless it is erased. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.receipts.position IS 'Position of its event in audit.events.';
-COMMENT ON COLUMN audit.receipts.recorded_at IS 'When it was stored, by the clock of the database.';
-COMMENT ON COLUMN audit.receipts.receipt_id IS 'What its owner knows it by.';
-COMMENT ON COLUMN audit.receipts.account_id IS 'The account it was issued to.';
-COMMENT ON COLUMN audit.receipts.key_id IS 'The API key it was issued to.';
-COMMENT ON COLUMN audit.receipts.target_vat_id IS 'The VAT ID that was asked about.';
-COMMENT ON COLUMN audit.receipts.requester_vat_id IS 'The German VAT ID of who asked.';
-COMMENT ON COLUMN audit.receipts.company_name IS 'What was supplied for comparison; empty if nothing was.';
-COMMENT ON COLUMN audit.receipts.company_street IS 'What was supplied for comparison; empty if nothing was.';
-COMMENT ON COLUMN audit.receipts.company_zip IS 'What was supplied for comparison; empty if nothing was.';
-COMMENT ON COLUMN audit.receipts.company_city IS 'What was supplied for comparison; empty if nothing was.';
+COMMENT ON COLUMN audit.receipts.recorded_at IS 'Time of storage, by the clock of the database.';
+COMMENT ON COLUMN audit.receipts.receipt_id IS 'Id of the receipt in the API.';
+COMMENT ON COLUMN audit.receipts.account_id IS 'Account that the receipt was issued to.';
+COMMENT ON COLUMN audit.receipts.key_id IS 'API key that the receipt was issued to.';
+COMMENT ON COLUMN audit.receipts.target_vat_id IS 'VAT ID that was validated.';
+COMMENT ON COLUMN audit.receipts.requester_vat_id IS 'German VAT ID of the requester.';
+COMMENT ON COLUMN audit.receipts.company_name IS 'Value supplied for comparison; empty if not supplied.';
+COMMENT ON COLUMN audit.receipts.company_street IS 'Value supplied for comparison; empty if not supplied.';
+COMMENT ON COLUMN audit.receipts.company_zip IS 'Value supplied for comparison; empty if not supplied.';
+COMMENT ON COLUMN audit.receipts.company_city IS 'Value supplied for comparison; empty if not supplied.';
 COMMENT ON COLUMN audit.receipts.valid IS 'Whether the VAT ID was valid at that time.';
 COMMENT ON COLUMN audit.receipts.name_match IS 'match, mismatch, not_queried (not supplied) or not_provided (not compared).';
 COMMENT ON COLUMN audit.receipts.street_match IS 'As name_match.';
 COMMENT ON COLUMN audit.receipts.zip_match IS 'As name_match.';
 COMMENT ON COLUMN audit.receipts.city_match IS 'As name_match.';
-COMMENT ON COLUMN audit.receipts.official_name IS 'The registered name, if a source had disclosed it; else empty.';
-COMMENT ON COLUMN audit.receipts.official_address IS 'The registered address, if a source had disclosed it; else empty.';
-COMMENT ON COLUMN audit.receipts.bzst_request_id IS 'The authority''s own id of the request.';
-COMMENT ON COLUMN audit.receipts.issued_at IS 'When the receipt was issued.';
-COMMENT ON COLUMN audit.receipts.source IS 'Who issued it: this service, not the authority.';
+COMMENT ON COLUMN audit.receipts.official_name IS 'The registered name, if a source disclosed it; otherwise empty.';
+COMMENT ON COLUMN audit.receipts.official_address IS 'The registered address, if a source disclosed it; otherwise empty.';
+COMMENT ON COLUMN audit.receipts.bzst_request_id IS 'Request id of the authority.';
+COMMENT ON COLUMN audit.receipts.issued_at IS 'Time of issue.';
+COMMENT ON COLUMN audit.receipts.source IS 'Issuer: this service, not the authority.';
 COMMENT ON COLUMN audit.receipts.bzst_status IS 'The authority''s status, e.g. evatr-0000.';
-COMMENT ON COLUMN audit.receipts.bzst_answered_at IS 'The authority''s own time of the answer.';
-COMMENT ON COLUMN audit.receipts.bzst_request IS 'The request as it was sent.';
-COMMENT ON COLUMN audit.receipts.bzst_response IS 'The answer as it came, byte for byte (UTF-8).';
-COMMENT ON COLUMN audit.receipts.bzst_response_sha256 IS 'SHA-256 of the answer''s bytes.';
-COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the answer.';
-COMMENT ON COLUMN audit.receipts.personal_data IS 'kept, erased, or altered: not the document that the event has the digest of. Unless kept, company data, official names, reference and the exchange are null.';
-COMMENT ON COLUMN audit.receipts.reference IS 'The caller''s own number of an invoice or order, if it was supplied.';
+COMMENT ON COLUMN audit.receipts.bzst_answered_at IS 'Time of the answer by the authority''s clock.';
+COMMENT ON COLUMN audit.receipts.bzst_request IS 'Request as sent.';
+COMMENT ON COLUMN audit.receipts.bzst_response IS 'Response as received, byte for byte (UTF-8).';
+COMMENT ON COLUMN audit.receipts.bzst_response_sha256 IS 'SHA-256 of the bytes of the response.';
+COMMENT ON COLUMN audit.receipts.bzst_http_status IS 'HTTP status of the response.';
+COMMENT ON COLUMN audit.receipts.personal_data IS 'kept, erased, or altered (the digest in the event differs from the document). Unless kept, company data, official names, reference and the exchange are null.';
+COMMENT ON COLUMN audit.receipts.reference IS 'The caller''s reference, such as an invoice number; null if not supplied.';
 
 CREATE OR REPLACE VIEW audit.verifications AS
   SELECT e.position, e.recorded_at, e.occurred_at, e.stream_id, k.account_id, (d.data ->> 'vat_id') COLLATE "C" AS vat_id,
@@ -134,32 +134,32 @@ CREATE OR REPLACE VIEW audit.verifications AS
   CROSS JOIN LATERAL (SELECT CASE WHEN encode(sha256(convert_to(pd.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256'
     THEN vatproof.json_of(pd.document) END AS facts) f
   WHERE e.type IN ('VatIdVerified', 'VatIdVerificationFailed') AND p.type = e.type AND p.vat_id = (d.data ->> 'vat_id') COLLATE "C";
-COMMENT ON VIEW audit.verifications IS 'Simple validations: what was answered on whose word, or that no source could answer. At most some seconds behind audit.events.';
+COMMENT ON VIEW audit.verifications IS 'Simple validations: the answer and its source, or that no source could answer. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.verifications.position IS 'Position of its event in audit.events.';
-COMMENT ON COLUMN audit.verifications.recorded_at IS 'When it was stored, by the clock of the database.';
-COMMENT ON COLUMN audit.verifications.occurred_at IS 'When it happened, by the clock of the service.';
-COMMENT ON COLUMN audit.verifications.stream_id IS 'Who asked: key-<id>, or anonymous-<keyed hash of the address>.';
+COMMENT ON COLUMN audit.verifications.recorded_at IS 'Time of storage, by the clock of the database.';
+COMMENT ON COLUMN audit.verifications.occurred_at IS 'Time of the event, by the clock of the service.';
+COMMENT ON COLUMN audit.verifications.stream_id IS 'Caller: key-<id>, or anonymous-<keyed hash of the address>.';
 COMMENT ON COLUMN audit.verifications.account_id IS 'The account that the key has now; null for anonymous calls.';
-COMMENT ON COLUMN audit.verifications.vat_id IS 'The VAT ID that was asked about.';
-COMMENT ON COLUMN audit.verifications.outcome IS 'answered, or unavailable: then nothing is known about the VAT ID.';
+COMMENT ON COLUMN audit.verifications.vat_id IS 'VAT ID that was validated.';
+COMMENT ON COLUMN audit.verifications.outcome IS 'answered, or unavailable: no statement about the VAT ID.';
 COMMENT ON COLUMN audit.verifications.valid IS 'The verdict of the source; null if unavailable.';
-COMMENT ON COLUMN audit.verifications.source IS 'vies or bzst, whose word it is.';
-COMMENT ON COLUMN audit.verifications.served IS 'live, cache (a fresh answer repeated) or stale (an older one, because no source could be asked).';
-COMMENT ON COLUMN audit.verifications.answered_at IS 'When the source gave the answer, by its own clock.';
+COMMENT ON COLUMN audit.verifications.source IS 'Source of the answer: vies or bzst.';
+COMMENT ON COLUMN audit.verifications.served IS 'live, cache (a fresh answer repeated) or stale (an older answer, because no source could answer).';
+COMMENT ON COLUMN audit.verifications.answered_at IS 'Time of the answer, by the clock of the source.';
 COMMENT ON COLUMN audit.verifications.answer_position IS 'For cache and stale: the position of the event that holds the answer.';
 COMMENT ON COLUMN audit.verifications.force_live IS 'Whether the caller refused cached answers.';
-COMMENT ON COLUMN audit.verifications.requester_vat_id IS 'The VAT ID of who asked, if it was given.';
-COMMENT ON COLUMN audit.verifications.meter_id IS 'What it was charged to.';
-COMMENT ON COLUMN audit.verifications.units IS 'How many units were charged.';
-COMMENT ON COLUMN audit.verifications.answer IS 'A live answer without names and exchange.';
-COMMENT ON COLUMN audit.verifications.attempts IS 'The calls to sources: source, outcome, code, when, how long.';
+COMMENT ON COLUMN audit.verifications.requester_vat_id IS 'VAT ID of the requester, if supplied.';
+COMMENT ON COLUMN audit.verifications.meter_id IS 'Meter that the event charges.';
+COMMENT ON COLUMN audit.verifications.units IS 'Charged units.';
+COMMENT ON COLUMN audit.verifications.answer IS 'Live answer, without names and exchange.';
+COMMENT ON COLUMN audit.verifications.attempts IS 'Calls to sources: source, outcome, code, time and duration.';
 COMMENT ON COLUMN audit.verifications.company_name IS 'The registered name, if the source disclosed it.';
 COMMENT ON COLUMN audit.verifications.company_address IS 'The registered address, if the source disclosed it.';
-COMMENT ON COLUMN audit.verifications.source_request IS 'The request as it was sent.';
-COMMENT ON COLUMN audit.verifications.source_response IS 'The answer as it came, byte for byte (UTF-8).';
-COMMENT ON COLUMN audit.verifications.source_response_sha256 IS 'SHA-256 of the answer''s bytes.';
-COMMENT ON COLUMN audit.verifications.source_http_status IS 'HTTP status of the answer.';
-COMMENT ON COLUMN audit.verifications.personal_data IS 'Of a live answer, or where a reference was supplied: kept, erased, or altered, as in audit.receipts; else null.';
+COMMENT ON COLUMN audit.verifications.source_request IS 'Request as sent.';
+COMMENT ON COLUMN audit.verifications.source_response IS 'Response as received, byte for byte (UTF-8).';
+COMMENT ON COLUMN audit.verifications.source_response_sha256 IS 'SHA-256 of the bytes of the response.';
+COMMENT ON COLUMN audit.verifications.source_http_status IS 'HTTP status of the response.';
+COMMENT ON COLUMN audit.verifications.personal_data IS 'For a live answer or a supplied reference: kept, erased, or altered, as in audit.receipts; otherwise null.';
 COMMENT ON COLUMN audit.verifications.reference IS 'As in audit.receipts.';
 
 CREATE OR REPLACE VIEW audit.key_revocations AS
@@ -171,11 +171,11 @@ CREATE OR REPLACE VIEW audit.key_revocations AS
   WHERE e.type = 'ApiKeyRevoked' AND p.type = 'ApiKeyRevoked';
 COMMENT ON VIEW audit.key_revocations IS 'Revoked API keys. At most some seconds behind audit.events.';
 COMMENT ON COLUMN audit.key_revocations.position IS 'Position of its event in audit.events.';
-COMMENT ON COLUMN audit.key_revocations.recorded_at IS 'When it was stored, by the clock of the database.';
-COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'When it happened, by the clock of the service.';
+COMMENT ON COLUMN audit.key_revocations.recorded_at IS 'Time of storage, by the clock of the database.';
+COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'Time of the event, by the clock of the service.';
 COMMENT ON COLUMN audit.key_revocations.account_id IS 'The account of the key.';
 COMMENT ON COLUMN audit.key_revocations.key_id IS 'The key; its events are in the stream key-<key_id>.';
-COMMENT ON COLUMN audit.key_revocations.prefix IS 'The first 12 characters of the key, which its owner knows it by.';
+COMMENT ON COLUMN audit.key_revocations.prefix IS 'First 12 characters of the key, by which its owner can identify it.';
 COMMENT ON COLUMN audit.key_revocations.revoked_by IS 'owner of the account, operator of the service, or the key itself.';
-COMMENT ON COLUMN audit.key_revocations.actor IS 'Who of the operator did it; else null.';
-COMMENT ON COLUMN audit.key_revocations.reason IS 'Why, as the operator said; else null.';
+COMMENT ON COLUMN audit.key_revocations.actor IS 'Name of the operator''s actor (--by); otherwise null.';
+COMMENT ON COLUMN audit.key_revocations.reason IS 'Reason given by the operator (--reason); otherwise null.';

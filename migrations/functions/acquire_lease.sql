@@ -1,4 +1,4 @@
--- Takes a lease that ends by itself after p_ms. False if another holder has it.
+-- Acquires a lease that expires after p_ms. Returns false if another holder has it.
 CREATE OR REPLACE FUNCTION vatproof.acquire_lease(p_bucket text, p_ms bigint) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -6,7 +6,7 @@ DECLARE
   lease CONSTANT interval := p_ms * interval '1 millisecond';
   tolerance CONSTANT interval := '1 minute';
 BEGIN
-  -- One that ends later than a new one could was taken before the clock was set back.
+  -- A lease that ends later than a new one dates from before the clock was set back, and has expired.
   INSERT INTO rate_windows AS w (bucket, taken, ends_at) VALUES (p_bucket, 1, clock_timestamp() + lease)
     ON CONFLICT (bucket) DO UPDATE SET ends_at = clock_timestamp() + lease
     WHERE w.ends_at <= clock_timestamp() OR w.ends_at > clock_timestamp() + lease + tolerance;

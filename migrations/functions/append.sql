@@ -1,29 +1,30 @@
--- Appends a batch of commands in one transaction and one round trip: decides each command, stores the accepted ones, counts calls in their rate
--- windows, and moves the inline projections by the new events.
+-- Appends a batch of commands in one transaction and one round trip: checks each command, stores the accepted ones, counts calls in their
+-- rate windows, and applies the new events to the inline projections.
 --
--- Of each event:
+-- One element per event:
 --   p_command          number of its command, ascending
---   p_causation        the task that it closes, or null
+--   p_causation        task that it closes, or null
 --   p_stream_no, p_meter_no, p_minute_no    index in p_streams, p_meters and p_minutes; null without a meter or rate window
 --   p_stream_nth       1 for the first event of its stream in this batch, 2 for the second
--- Of each event, read from the first event of a command:
---   p_units, p_cap     units charged to the meter, and the most it may reach
+-- One element per event, of which only the first event of a command is read:
+--   p_units, p_cap     units charged to the meter, and the maximum of the meter
 --   p_expected         version the stream must have, or null
 --   p_epoch            identity epoch at which the caller was identified, or null
---   p_answer_key, p_answer_position         newest answer that the command repeats, and latest.as_of of it, or null
---   p_minute_limit     most calls in the rate window
--- Of each stream, meter and rate window: its name. Of meters and rate windows also what the batch adds, and the most that may stand there
---   before the batch so that no command is refused (p_meter_room, p_minute_room).
--- Of each personal document: the index of its event, its bytes, and how long it is kept.
--- p_resent: an earlier attempt may have stored a command of the batch, or a command with the same computed ids.
+--   p_answer_key, p_answer_position         key of the newest answer that the command repeats, and its latest.as_of, or null
+--   p_minute_limit     maximum calls in the rate window
+-- One element per stream, meter and rate window: its name. For meters and rate windows also the sum that the batch adds, and the maximum value
+--   before the batch with which no command is rejected (p_meter_room, p_minute_room).
+-- One element per personal document: the index of its event, its bytes, and the end of its retention.
+-- p_resent: an earlier attempt may have stored a command of the batch, or another command with the same computed ids.
 --
--- outcomes has one element a command, and is null if all were appended:
---   appended           duplicate (at stored_at of its first event, or of the event that closed its task)
---   conflict           the stream has another version than expected
---   identity, answer   a precondition failed: keys or plans changed, or there is a newer answer
---   rate, quota        the rate window is full; the meter would pass its cap
--- A call counts in its rate window if it is appended or refused for rate or quota. versions, used, taken and ends_in_ms tell how each stream,
--- meter and rate window stands after the batch.
+-- outcomes has one element per command, and is null if all were appended:
+--   appended
+--   duplicate          stored_at has the position of its first event, or of the event that closed its task
+--   conflict           the version of the stream differs from the expected one
+--   identity, answer   a precondition failed: keys or plans have changed, or a newer answer exists
+--   rate, quota        the rate window is full; the meter would exceed its cap
+-- A call counts in its rate window if it is appended, or rejected for rate or quota. versions, used, taken and ends_in_ms are the values of the
+-- streams, meters and rate windows after the batch.
 CREATE OR REPLACE FUNCTION vatproof.append(
   p_log smallint, p_resent boolean,
   p_command int[], p_stream_no int[], p_stream_nth int[], p_meter_no int[], p_minute_no int[],
@@ -35,7 +36,7 @@ CREATE OR REPLACE FUNCTION vatproof.append(
   p_document_event int[], p_document text[], p_retain_until timestamptz[]
 ) RETURNS TABLE (head bigint, outcomes text[], stored_at bigint[], versions bigint[], used bigint[], taken bigint[], ends_in_ms bigint[])
 LANGUAGE plpgsql SECURITY DEFINER
--- One plan for every size of arrays and tables: rows that exist are read by index, arrays are hashed.
+-- Forces one plan for all sizes of arrays and tables: index scans of tables, hashes of arrays.
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off SET enable_mergejoin = off SET jit = off
 AS $$
@@ -54,8 +55,8 @@ DECLARE
   verdict text;
   s int; m int; w int;
 BEGIN
-  -- The lock serializes all writers of a log until the commit, so positions are dense and in commit order. The statements after this one
-  -- see what it waited for.
+  -- The lock serializes all writers of a log until the commit, so positions are dense and in commit order. Later statements see the
+  -- commits for which this one waited.
   SELECT next_position, last_recorded_at, identity_epoch INTO STRICT head, moment, known_epoch FROM logs WHERE log_id = p_log FOR UPDATE;
   present := clock_timestamp();
   moment := greatest(present, moment);
@@ -71,13 +72,13 @@ BEGIN
         (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
       INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
   END IF;
-  -- Only a command that is sent again, or has a computed id, can be stored already. A bound on the position would let the planner read a
-  -- partition by its positions.
+  -- Only a resent command, or one with a computed id, can be a duplicate. The query has no bound on the position: with one, the planner could
+  -- scan a partition by position.
   IF p_resent THEN
     SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id) ORDER BY u.ord)
       INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
   END IF;
-  -- A task is closed once, by whichever event comes first. Two in one batch have the same event id, which the events' index refuses.
+  -- The first event closes a task. Two closing events in one batch have the same event id, which violates the unique index.
   IF num_nonnulls(VARIADIC p_causation) > 0 THEN
     stored_at := ARRAY(
       SELECT coalesce(u.stored, CASE WHEN u.task IS NOT NULL THEN
@@ -85,7 +86,7 @@ BEGIN
       FROM unnest(p_causation, stored_at) WITH ORDINALITY AS u(task, stored, ord) ORDER BY u.ord);
   END IF;
   IF cardinality(p_minutes) > 0 THEN
-    -- Counts all calls; those of commands that do not count are taken back below. Names come sorted: count_calls locks in that order, too.
+    -- Counts the calls of all commands, and subtracts those that do not count below. Names are sorted; count_calls locks in the same order.
     WITH counting AS (
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
       SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)
@@ -141,7 +142,7 @@ BEGIN
       END IF;
     END LOOP;
     IF counted <> taken THEN
-      -- UPDATE … FROM would have a plan that reads the rate windows of all callers.
+      -- INSERT ON CONFLICT instead of UPDATE … FROM, whose plan may scan the rate windows of all callers.
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
         SELECT u.name, u.taken, present + minute FROM unnest(p_minutes, counted) AS u(name, taken)
         ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken;

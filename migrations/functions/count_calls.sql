@@ -1,9 +1,9 @@
--- Counts calls in their rate windows and reads meters, for calls that do not end in one append: before a source is asked, and before a refusal.
--- If keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), nothing is counted and only epoch is
--- returned.
+-- Counts calls in their rate windows and reads meters, for calls that one append does not decide: before a call of a source, and before a rejection.
+-- If keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), counts nothing and returns only
+-- epoch.
 --
--- One element a caller: p_epoch (null for callers without a key), p_meters. One element a rate window, sorted by name: p_minutes, p_minute_calls.
--- used has one element a meter; taken and ends_in_ms one a rate window, with these calls.
+-- One element per caller: p_epoch (null for callers without a key), p_meters. One element per rate window, sorted by name: p_minutes,
+-- p_minute_calls. Returns one element per meter (used), and per rate window including these calls (taken, ends_in_ms).
 CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[], p_minutes text[], p_minute_calls bigint[])
 RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[]) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
@@ -20,7 +20,7 @@ BEGIN
     RETURN NEXT;
     RETURN;
   END IF;
-  -- Losing the last counts in a crash harms less than waiting for the disk.
+  -- A crash may lose the last counts; in return no call waits for the disk.
   PERFORM set_config('synchronous_commit', 'off', true);
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)

@@ -1,6 +1,6 @@
--- Creates the missing partitions up to two ahead of the head and returns their number, so that an append never meets a missing one.
+-- Creates the missing partitions up to two ahead of the head and returns their number, so that an append always finds its partition.
 -- Partitions hold 2^26 positions. A new partition locks the whole log for a moment, and a waiting lock blocks all later queries: the short
--- lock_timeout keeps appends going beside a long read (a dump, an audit). Housekeeping retries each minute.
+-- lock_timeout prevents that a long read (a dump, an audit) blocks appends. Housekeeping retries each minute.
 CREATE OR REPLACE FUNCTION vatproof.ensure_partitions(p_log smallint) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
@@ -14,7 +14,7 @@ BEGIN
     CONTINUE WHEN to_regclass('vatproof.' || name) IS NOT NULL;
     BEGIN
       EXECUTE format('CREATE TABLE vatproof.%I PARTITION OF vatproof.events FOR VALUES FROM (%s) TO (%s)', name, n * size, (n + 1) * size);
-    EXCEPTION WHEN duplicate_table THEN CONTINUE;  -- another replica was faster
+    EXCEPTION WHEN duplicate_table THEN CONTINUE;  -- another replica created it
     END;
     -- A unique index of the parent would have to contain position and could not enforce these, so each partition has its own.
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, stream_id, version)', name);

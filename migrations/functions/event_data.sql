@@ -5,4 +5,4 @@ CREATE OR REPLACE FUNCTION vatproof.json_of(data text) RETURNS jsonb LANGUAGE sq
   SELECT CASE WHEN strpos(data, '\u0000') = 0 THEN data
     ELSE regexp_replace(data, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END::jsonb
 $$;
-COMMENT ON FUNCTION vatproof.json_of IS 'The data of an event, to look into it: U+FFFD stands for U+0000, which jsonb cannot hold. The bytes that count are in audit.events.';
+COMMENT ON FUNCTION vatproof.json_of IS 'The data of an event as jsonb. U+FFFD replaces U+0000, which jsonb cannot represent. The hashed bytes are in audit.events.';

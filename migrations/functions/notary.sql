@@ -9,7 +9,7 @@ DECLARE
   moment CONSTANT timestamptz := clock_timestamp();
   mine boolean;
 BEGIN
-  -- Renewed only in its second half, so that a quiet log writes nothing each second.
+  -- Renews the lease only in its second half, so that an idle log causes no write each second.
   SELECT holder = p_holder AND held_until > moment + p_lease_ms / 2 * interval '1 millisecond' INTO mine FROM notaries WHERE log_id = p_log;
   IF mine IS NOT TRUE THEN
     UPDATE notaries SET holder = p_holder, held_until = moment + p_lease_ms * interval '1 millisecond'
@@ -44,7 +44,7 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(p_level, p_index, p_offset) AS g(level, index, start) WHERE g.start * 32 <> coalesce(
     (SELECT octet_length(t.hashes) FROM tiles t WHERE t.log_id = p_log AND t.level = g.level AND t.index = g.index), 0))
   THEN RAISE EXCEPTION 'the tiles do not continue at % events', p_from; END IF;
-  -- UPDATE … FROM would have a plan that may read all tiles.
+  -- INSERT ON CONFLICT instead of UPDATE … FROM, whose plan may scan all tiles.
   INSERT INTO tiles AS t (log_id, level, index, hashes)
     SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_hashes) AS g(level, index, hashes)
     ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = t.hashes || excluded.hashes;

@@ -16,7 +16,7 @@ BEGIN
       is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
     WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
     GET DIAGNOSTICS changed = ROW_COUNT;
-    -- All writers of the log are serialized, so the caller can read the documents again.
+    -- The caller reads the documents again and retries.
     IF changed <> cardinality(fact.positions) THEN
       RAISE '% names a document that is erased, held or not held', fact.type USING ERRCODE = 'serialization_failure';
     END IF;

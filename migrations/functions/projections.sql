@@ -1,13 +1,13 @@
--- The rows of the projections as functions of the events at positions p_from up to, but not including, p_to. The append, the
--- runner of asynchronous projections, the rebuild and the audit make rows by these functions alone. They read no projection: rows that are wrong never lead to other wrong rows.
+-- Compute the rows of the projections from the events at positions p_from (inclusive) to p_to (exclusive). The append, the runner of asynchronous
+-- projections, the rebuild and the audit all use these functions. They read no projection, so a wrong row never causes another one.
 --
--- A row of streams, meters or latest sums up the events of these positions only; project() merges it with the row of the events before.
--- A row of accounts, api_keys or auditors sums up the whole stream below p_to; these positions only say which streams have changed.
+-- A row of streams, meters or latest covers the events of these positions only; project() merges it with the existing row.
+-- A row of accounts, api_keys or auditors covers the whole stream below p_to; the positions only select the changed streams.
 --
--- They are simple SQL, so that the planner puts them in the place of their calls. ORDER BY leaves it one index that is cheapest, whatever it
--- believes of the tables. OFFSET 0 keeps it from computing an expression several times.
+-- They are simple SQL functions, which the planner inlines. ORDER BY makes one index the cheapest, independent of statistics. OFFSET 0 prevents
+-- that an expression is computed several times.
 
--- The task of an item of a batch, as computedId in src/domain/validation/PendingValidation.ts computes it: a UUIDv8 of the SHA-256 of its parts.
+-- Computes the task id of an item as computedId in src/domain/validation/PendingValidation.ts does: a UUIDv8 of the SHA-256 of its parts.
 CREATE OR REPLACE FUNCTION vatproof.item_id(p_batch text, p_item text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT overlay(overlay(h.hex PLACING '8' FROM 13 FOR 1) PLACING substr('89ab89ab89ab89ab', ('x' || substr(h.hex, 17, 1))::bit(4)::int + 1, 1) FROM 17 FOR 1)::uuid
   FROM (SELECT substr(encode(sha256('item'::bytea || '\x00'::bytea || convert_to(p_batch, 'UTF8') || '\x00'::bytea || convert_to(p_item, 'UTF8')), 'hex'), 1, 32) AS hex) h
@@ -27,9 +27,9 @@ RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE 
   WHERE e.meter_id IS NOT NULL GROUP BY e.meter_id
 $$;
 
--- The newest of several answers is the one that its source gave last, by the source's clock. Names and addresses are those of the personal
--- documents, and gone with them. The BZSt gives no names: those that the receipt has from an earlier answer stay.
--- Canonical JSON sorts keys: a repeated answer begins otherwise and is not parsed.
+-- The newest answer is the one with the latest time by the source's clock. Names and addresses come from the personal documents, and disappear with
+-- them. The BZSt returns no names: the row keeps the names that the receipt has from an earlier answer.
+-- Canonical JSON sorts keys, so the prefix identifies live answers, and repeated ones are not parsed.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
   SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.as_of, a.answered_at, a.answer
@@ -52,8 +52,8 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answe
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 
--- A receipt is in the list of its key, and in the list of its key and VAT ID. The account of a key has the lists of its keys:
--- keys change accounts.
+-- A receipt is in the list of its key, and in the list of its key and VAT ID. Accounts have no lists of their own, because a key may move to
+-- another account. A chunk of items is in the list of its batch.
 CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
@@ -93,8 +93,8 @@ RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timesta
         AND e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- ApiKeyClaimed says all that the stream of the former account knows of the key; a key that was released has no row there. The append stores
--- ApiKeyReleased in front of it, so that no range of positions makes two rows of a key.
+-- ApiKeyClaimed repeats the facts about the key from the stream of the former account. A released key has no row for the former account. The append
+-- stores ApiKeyReleased before ApiKeyClaimed, so no range of positions has two rows of a key.
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz,
   previous_sha256 bytea, previous_until timestamptz) LANGUAGE sql STABLE AS $$
@@ -136,9 +136,9 @@ LANGUAGE sql STABLE AS $$
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- A task begins with the event whose id it has, or with that of the items of its batch, and ends with the event that it caused, or that cancels these
--- items. Over the whole log these are whole rows. A range may have the end of a task that began before it: such a row has the end alone; items
--- that were cancelled have none then.
+-- ValidationAccepted with the task's id, or the BatchItemsAccepted of its chunk, opens a task. The event with the task as its causation, or the
+-- BatchItemsCancelled of its chunk, closes it. For the whole log the rows are complete. If a range starts after the opening of a task, its row has
+-- only the columns of the closing; items cancelled by their chunk then have no row, and project() updates them.
 CREATE OR REPLACE FUNCTION vatproof.tasks_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid, key_id uuid, member_state text, vat_id text, reference_hash text,
   batch_id uuid, item int, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
@@ -177,7 +177,7 @@ RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid
       WHERE e.type = 'BatchItemsCancelled' OFFSET 0) d OFFSET 0) x ON x.batch_id = a.data ->> 'batch_id' AND x.first = a.data ->> 'first'
 $$;
 
--- A range may have the cancellation of a batch that was accepted before it: such a row has the cancellation alone.
+-- If a range starts after the acceptance of a batch, its row has only the cancellation.
 CREATE OR REPLACE FUNCTION vatproof.batches_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, items int, malformed int, duplicates int, request_hash text,
   accepted_at timestamptz, expires_at timestamptz, cancelled_by bigint) LANGUAGE sql STABLE AS $$
@@ -193,8 +193,8 @@ RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, i
   GROUP BY 1
 $$;
 
--- Where to look for each event. Nearly all are VatIdVerified, so those are not parsed: vat_id is the last key of their canonical JSON, hence what
--- stands behind the last `,"vat_id":"` is `<the VAT ID>"}`. Where it is not, the data is parsed after all. Validations know their key, not its account.
+-- Computes the rows of the event index. Nearly all events are VatIdVerified, and are not parsed: vat_id is the last key of their canonical JSON, so
+-- the text after the last `,"vat_id":"` is `<the VAT ID>"}`. Otherwise the data is parsed. VatIdVerified has a key but no account.
 CREATE OR REPLACE FUNCTION vatproof.event_index_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, key_id uuid, vat_id text, receipt_id text) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.position, e.type, (e.json ->> 'account_id')::uuid, coalesce((e.json ->> 'key_id')::uuid, e.key_id),
@@ -211,10 +211,10 @@ RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, k
     FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
 $$;
 
--- Moves the inline projections by the events at positions p_from up to, but not including, p_to: those of the schema vatproof for the append,
--- temporary ones for the rebuild. So the tables have no schema here: the caller's search_path says which they are.
--- Nearly all events are repeated answers: they move streams and meters only, and no JSON of theirs is parsed.
--- With stale statistics the planner takes a bitmap of another index for the range of positions, and reads the whole partition.
+-- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the inline projections. The tables have no schema here: the caller's
+-- search_path selects those of the schema vatproof for the append, and temporary ones for the rebuild.
+-- Nearly all events are repeated answers, which change streams and meters only. Their JSON is not parsed.
+-- enable_bitmapscan = off: with stale statistics a bitmap scan of another index would read the whole partition.
 CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
   has_lists boolean;
@@ -251,7 +251,7 @@ BEGIN
         answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
   END IF;
   IF has_erasures THEN
-    -- Recreates the row of an erased answer from its event, whose document is empty by now. Every such key has a row.
+    -- Recomputes the row of an erased answer from its event, whose document is erased already. The key of an answer always has a row.
     INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
       SELECT DISTINCT ON (r.key) r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer
       FROM (SELECT e.data FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'PersonalDataErased' OFFSET 0) e
@@ -286,14 +286,14 @@ BEGIN
         added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
   END IF;
   IF has_tasks THEN
-    -- The replica that opens the items of a batch tells the cached ones, then says that the others are due (release_items).
+    -- Items of a batch become due after 30 s. Before that, the replica that opens them records cached answers and releases the others (release_items).
     INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, batch_id, item, accepted_at, expires_at, state, closed_by, closed_at, due_at)
       SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.batch_id, r.item, r.accepted_at, r.expires_at,
         r.state, r.closed_by, r.closed_at, CASE WHEN r.batch_id IS NULL THEN now() ELSE now() + interval '30 seconds' END
       FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
   END IF;
   IF has_closings THEN
-    -- Row by row: the plan of one UPDATE for all of them may read the whole table.
+    -- Updates row by row: one UPDATE for all rows may scan the whole table.
     FOR ended IN SELECT r.task_id, r.state, r.closed_by, r.closed_at FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
       UPDATE tasks t SET state = ended.state, closed_by = ended.closed_by, closed_at = ended.closed_at, claim = NULL
         WHERE t.log_id = p_log AND t.task_id = ended.task_id;

@@ -1,5 +1,5 @@
--- Spends p_calls of a budget of the day (UTC, by the database's clock) if no more than p_limit are spent with them. spent: all of the day so far.
--- p_calls 0 only looks.
+-- Spends p_calls of a daily budget (UTC, by the database's clock) if the total stays within p_limit. Returns the total of the day in spent.
+-- With p_calls 0 it only reads the total.
 CREATE OR REPLACE FUNCTION vatproof.spend_budget(p_budget text, p_calls int, p_limit bigint)
 RETURNS TABLE (granted boolean, spent bigint, ends_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -10,7 +10,7 @@ DECLARE
   ends CONSTANT timestamptz := (day + interval '1 day') AT TIME ZONE 'UTC';
   name CONSTANT text := 'budget/' || p_budget || '/' || to_char(day, 'YYYY-MM-DD');
 BEGIN
-  -- Losing the last counts in a crash harms less than waiting for the disk.
+  -- A crash may lose the last counts; in return no call waits for the disk.
   PERFORM set_config('synchronous_commit', 'off', true);
   INSERT INTO rate_windows AS w (bucket, taken, ends_at) SELECT name, p_calls, ends WHERE p_calls > 0 AND p_calls <= p_limit
     ON CONFLICT (bucket) DO UPDATE SET taken = w.taken + excluded.taken WHERE w.taken + excluded.taken <= p_limit

@@ -1,7 +1,8 @@
--- The scheduling of accepted validations: the columns of vatproof.tasks that are no facts of the log. Any number of workers may call these.
+-- Schedules accepted validations. These functions update the columns of vatproof.tasks that are not derived from the log. Any number of workers may
+-- call them concurrently.
 
--- A due task of an account for claim_tasks, whose settings it has. A task of no batch comes first, then those of up to 20 of its batches in turn,
--- beginning with a random one. p_wake_ms: see claim_tasks.
+-- Locks and returns a due task of an account; a helper of claim_tasks, with the same planner settings. Single validations come first, then tasks
+-- of up to 20 batches, starting at a random one. p_wake_ms: see claim_tasks.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   max_batches CONSTANT int := 20;
@@ -42,9 +43,9 @@ BEGIN
   RETURN candidate;
 END $$;
 
--- Claims tasks: up to 100 that have expired, and of each member state in p_states up to p_places due ones. The accounts of a member state take
--- turns, beginning at a random one. is_cancelled: of a batch that was cancelled (null: of no batch). p_wake_ms: the register may answer again, so
--- tasks that wait for a source are due as well if their last attempt is older than this.
+-- Claims up to 100 expired tasks and, for each member state in p_states, up to p_places due tasks. The accounts of a member state alternate,
+-- starting at a random one. is_cancelled: the batch was cancelled; null for single validations. With p_wake_ms, also claims tasks that wait for a
+-- source if their last attempt is older, because the register has recovered.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
 RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -62,7 +63,7 @@ DECLARE
   is_second_half boolean;
   candidate uuid;
 BEGIN
-  -- One by one: for a list of ids the planner may read the whole table.
+  -- Updates row by row: for a list of ids the planner may scan the whole table.
   FOR candidate IN
     SELECT e.task_id FROM tasks e WHERE e.closed_by IS NULL AND e.expires_at <= moment AND (e.claim IS NULL OR e.due_at <= moment)
     ORDER BY e.expires_at LIMIT 100 FOR UPDATE SKIP LOCKED
@@ -78,7 +79,7 @@ BEGIN
   FOR s IN 1 .. cardinality(p_states) LOOP
     places := p_places[s];
     WHILE places > 0 LOOP
-      -- One task of each account: first of those from a random one on, then of those before it.
+      -- Claims one task per account: first the accounts after a random id, then those before it.
       start := gen_random_uuid();
       account := start;
       is_second_half := false;
@@ -110,7 +111,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Says that the worker of these tasks is alive.
+-- Extends the leases of tasks.
 CREATE OR REPLACE FUNCTION vatproof.keep_tasks(p_log smallint, p_tasks uuid[], p_claims uuid[], p_lease_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -122,7 +123,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- The attempt brought no answer: the task waits for the next one. Nothing happens if another attempt has the task by now.
+-- Releases a task after an attempt without an answer; the next attempt is due after p_wait_ms. Has no effect if another attempt has claimed the task.
 CREATE OR REPLACE FUNCTION vatproof.defer_task(p_log smallint, p_task uuid, p_claim uuid, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -133,14 +134,15 @@ BEGIN
     WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim;
 END $$;
 
--- Says when the items of a batch that were never tried are due: the replica that opened them is done with them. p_failure: why it told no more.
+-- Releases the items of a chunk after the recording of cached answers: untried open items are due after p_wait_ms. p_failure: the reason of the wait,
+-- or null.
 CREATE OR REPLACE FUNCTION vatproof.release_items(p_batch uuid, p_first int, p_count int, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
 DECLARE open record;
 BEGIN
-  -- One by one, in their order: the planner may find all of them by another index.
+  -- Updates row by row in order: for one UPDATE the planner may choose another index.
   FOR open IN SELECT o.log_id, o.task_id FROM tasks o WHERE o.batch_id = p_batch AND o.item >= p_first AND o.item < p_first + p_count AND o.closed_by IS NULL
     ORDER BY o.item LIMIT p_count
   LOOP
@@ -149,7 +151,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Tasks by their ids; unknown ones and items of batches are left out. LIMIT 1 keeps the planner from any other order.
+-- Returns tasks by id. Omits unknown ids and items of batches. LIMIT 1 forces a nested loop over the ids.
 CREATE OR REPLACE FUNCTION vatproof.find_tasks(p_log smallint, p_tasks uuid[])
 RETURNS TABLE (task_id uuid, "position" bigint, key_id uuid, vat_id text, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint,
   due_at timestamptz, attempts int, failure text) LANGUAGE plpgsql STABLE SECURITY DEFINER

@@ -1,4 +1,4 @@
-/** `vatproof batch`: validates the VAT IDs of a CSV file by a running service, over its API. */
+/** `vatproof batch`: validates the VAT IDs of a CSV file through the API of a running service. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, FileSystem, Layer, Option, Path, Redacted, Schedule, Schema, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -9,13 +9,13 @@ import * as Progress from "#app/commands/Progress.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** The service answers a long poll within 5 s, and streams results without a pause of this length. */
+/** Request timeout. A long poll takes at most 5 s, and a stream of results has no longer pause. */
 const timeout = "60 seconds"
 const longPollSeconds = "5"
-/** Transient failures of one request: 7 attempts in about a minute. */
+/** Retries of transient failures: 7 attempts per request in about a minute. */
 const retry = { schedule: Schedule.exponential("1 second"), times: 6 } as const
 
-/** The service refuses the batch, or it has ended without all results. */
+/** The service rejected the batch, or the command ended without all results. */
 class BatchFailed extends Schema.TaggedError<BatchFailed>()("BatchFailed", { message: Schema.String }) {}
 
 const Batch = Schema.Struct({
@@ -36,23 +36,23 @@ type Batch = typeof Batch.Type
 const decodeBatch = HttpClientResponse.schemaBodyJson(Batch)
 
 const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
-/** Only a list of details concerns the upload. */
+/** `details` is a list of field errors only if the upload is invalid. */
 const Problem = Schema.Struct({ error: Schema.Struct({ message: Schema.String, details: Schema.optionalKey(Schema.Unknown) }) })
 const decodeProblem = HttpClientResponse.schemaBodyJson(Problem)
 const decodeDetails = Schema.decodeUnknownOption(Schema.Array(FieldError))
 
-/** The error body of the service in one sentence; its status without one. */
+/** Fails with the message of the error body, or with the status of a response without one. */
 const refusal = (response: HttpClientResponse.HttpClientResponse) =>
   decodeProblem(response).pipe(
     Effect.map(({ error: { details, message } }) => {
       const fields = Option.getOrElse(decodeDetails(details), () => [])
       return [message, ...fields.map((field) => `${field.field}: ${field.message}`)].join("; ")
     }),
-    Effect.orElseSucceed(() => `The service answers with status ${response.status}`),
+    Effect.orElseSucceed(() => `The service responded with status ${response.status}`),
     Effect.flatMap((message) => Effect.fail(new BatchFailed({ message })))
   )
 
-/** A client for the service that retries transient failures. Every request can be repeated: the upload carries an Idempotency-Key. */
+/** Makes a client that retries transient failures. All requests are idempotent: the upload has an Idempotency-Key. */
 const makeClient = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted) {
   const http = yield* HttpClient.HttpClient
   const prepare = (request: HttpClientRequest.HttpClientRequest) =>
@@ -65,7 +65,7 @@ const makeClient = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Re
       return response.status < 400 ? response : yield* refusal(response)
     },
     Effect.catchTag(["HttpClientError", "TimeoutError"], ({ message }) =>
-      Effect.fail(new BatchFailed({ message: `${url} cannot be reached: ${message}` }))
+      Effect.fail(new BatchFailed({ message: `Cannot reach ${url}: ${message}` }))
     )
   )
 })
@@ -81,30 +81,30 @@ const upload = Effect.fnUntraced(function* (execute: Execute, file: string) {
   return yield* Effect.flatMap(Effect.flatMap(request, execute), decodeBatch)
 })
 
-const look = (execute: Execute, batchId: string, wait: string) =>
+const getBatch = (execute: Execute, batchId: string, wait: string) =>
   execute(HttpClientRequest.get(`/v1/batches/${encodeURIComponent(batchId)}`, { urlParams: { wait } })).pipe(
     Effect.flatMap(decodeBatch)
   )
 
-/** Waits until no item is pending. A used-up quota ends the wait: it may last a month. */
-const finished = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
+/** Waits until no item is pending, or until the batch is paused, which may last a month. */
+const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   const progress = yield* Progress.make("items answered")
   let batch = first
   while (batch.counts.pending > 0 && batch.status !== "paused") {
-    batch = yield* look(execute, batch.batch_id, longPollSeconds)
+    batch = yield* getBatch(execute, batch.batch_id, longPollSeconds)
     yield* progress(batch.counts.total - batch.counts.pending, batch.counts.total)
   }
   return batch
 })
 
-/** The last row of complete results; a cell of a caller's own would be quoted. */
+/** Start of the last row. Cells with values of the caller are quoted. */
 const marker = "#end,"
 
-/** Writes the results into a draft, which gets its name once the last row has come. */
+/** Writes the results into a temporary file, and renames it after the last row. */
 const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: string, out: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const draft = yield* fs.makeTempFileScoped({ directory: path.dirname(path.resolve(out)), prefix: ".results-" })
+  const temporary = yield* fs.makeTempFileScoped({ directory: path.dirname(path.resolve(out)), prefix: ".results-" })
   const request = HttpClientRequest.get(`/v1/batches/${encodeURIComponent(batchId)}/results`)
   const response = yield* execute(HttpClientRequest.setHeader(request, "accept", "text/csv"))
   let end = ""
@@ -118,12 +118,12 @@ const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: stri
     Stream.map((line) => `${line}\r\n`),
     Stream.encodeText
   )
-  yield* Stream.run(lines, fs.sink(draft))
+  yield* Stream.run(lines, fs.sink(temporary))
   if (end === "") return yield* new BatchFailed({ message: "The results were cut off; run the command again with --resume" })
-  yield* fs.rename(draft, out)
+  yield* fs.rename(temporary, out)
 }, Effect.scoped)
 
-const wordsOf = ({ counts, status }: Batch, out: string) => {
+const summaryOf = ({ counts, status }: Batch, out: string) => {
   const parts = [
     `${counts.final} answered`,
     `${counts.invalid_format} of invalid format`,
@@ -145,11 +145,11 @@ export const batchCommand = Command.make(
     out: Flag.String("out").pipe(Flag.withDescription("The CSV file for the results, in the order of the rows")),
     url: Flag.String("url").pipe(
       Flag.optional,
-      Flag.withDescription("URL of the service. Default: PUBLIC_URL, else the address it listens on")
+      Flag.withDescription("URL of the service. Default: PUBLIC_URL, otherwise the address that the service listens on")
     ),
     resume: Flag.String("resume").pipe(
       Flag.optional,
-      Flag.withDescription("Instead of a file: the batch_id of a batch whose results you still need")
+      Flag.withDescription("Instead of a file: the batch_id of an earlier batch")
     ),
     json
   },
@@ -157,28 +157,30 @@ export const batchCommand = Command.make(
     function* (flags) {
       const config = yield* AppConfig
       if (Option.isNone(config.apiKey))
-        return yield* new BatchFailed({ message: "Set API_KEY or API_KEY_FILE: the batch needs an API key" })
+        return yield* new BatchFailed({ message: "Set API_KEY or API_KEY_FILE: the command needs an API key" })
       if (Option.isSome(flags.file) === Option.isSome(flags.resume))
-        return yield* new BatchFailed({ message: "Give a file or --resume, one of them" })
+        return yield* new BatchFailed({ message: "Give a file or --resume, but not both" })
       const url = Option.getOrElse(flags.url, () => publicUrlOf(config)).replace(/\/+$/u, "")
       const execute = yield* makeClient(url, config.apiKey.value)
       const started = Option.isSome(flags.resume)
-        ? yield* look(execute, flags.resume.value, "0")
+        ? yield* getBatch(execute, flags.resume.value, "0")
         : yield* upload(execute, Option.getOrThrow(flags.file))
-      yield* remark(`The batch is ${started.batch_id}. After an interruption: --resume ${started.batch_id}`)
-      const batch = yield* finished(execute, started)
+      yield* remark(`The batch has the id ${started.batch_id}. To resume after an interruption: --resume ${started.batch_id}`)
+      const batch = yield* awaitEnd(execute, started)
       yield* saveResults(execute, batch.batch_id, flags.out)
-      yield* print(flags.json, { ...batch, out: flags.out }, wordsOf(batch, flags.out))
+      yield* print(flags.json, { ...batch, out: flags.out }, summaryOf(batch, flags.out))
       if (batch.counts.pending > 0) {
-        const message = `The validations of the month are used up until ${batch.resets_at ?? "the next month"}. The batch goes on by itself`
-        return yield* new BatchFailed({ message: `${message}; collect the rest with --resume ${batch.batch_id}` })
+        const message = `The monthly quota is used up until ${batch.resets_at ?? "the next month"}, when the batch continues`
+        return yield* new BatchFailed({
+          message: `${message}. To get all results, run the command later with --resume ${batch.batch_id}`
+        })
       }
     },
     Effect.provide(Layer.merge(NodeHttpClient.layerUndici, NodeCrypto.layer))
   )
 ).pipe(
   Command.withDescription(
-    "Validate the VAT IDs of a CSV file by a running service, wait for all answers, and write one row of results for each item. The API key is read from " +
+    "Validate the VAT IDs of a CSV file through a running service, wait for all answers, and write one row of results per item. The API key is read from " +
       "API_KEY or API_KEY_FILE"
   ),
   Command.withShortDescription("Validate the VAT IDs of a CSV file"),

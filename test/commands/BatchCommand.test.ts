@@ -39,14 +39,14 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     )
   })
 
-  it.effect("saves what is answered of a batch with a used-up quota, and the rest with --resume", function* () {
+  it.effect("saves the answered items of a batch without quota, and all items with --resume", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
     const key = yield* newKey
     yield* RunningService.setQuota(key, 1)
     const { file, out } = yield* listOf("a,ATU10550003", "b,ATU10550004")
     const paused = yield* batch(key, file, "--out", out)
-    assert.match(paused.failure ?? "", /^The validations of the month are used up until 20\d\d-.*--resume [0-9a-f-]{36}$/u)
+    assert.match(paused.failure ?? "", /^The monthly quota is used up until 20\d\d-.*--resume [0-9a-f-]{36}$/u)
     assert.match(yield* fs.readFileString(out), /"pending",/u)
     yield* RunningService.setQuota(key, 10)
     const sql = yield* SqlClient.SqlClient
@@ -67,7 +67,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     const fs = yield* FileSystem.FileSystem
     const { file, out } = yield* listOf("a,ATU10550001", 'b,"ATU')
     const { failure } = yield* batch(yield* newKey, file, "--out", out)
-    assert.include(failure, "line 3: A quoted cell does not end in its line")
+    assert.include(failure, "line 3: A quoted cell must end on its line")
     assert.isFalse(yield* fs.exists(out))
   })
 

@@ -1,24 +1,24 @@
-/** Batches of commands for vatproof.append, from a small alphabet, and what they leave in the database. */
+/** Builds batches of commands for vatproof.append, and reads the rows that they write. */
 import { Data, Deferred, Effect, type Exit, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { AppendError, Appended, EventRow, Prepared } from "#events/store/AppendCommand.ts"
 
-/** A command in short. */
+/** Short form of a command. */
 export interface Step {
   readonly stream: string
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
-  /** The VAT ID about which the command ends with an answer. */
+  /** VAT ID of the answer in the last event of the command; null without an answer. */
   readonly latest: string | null
-  /** When the source gave that answer, in ISO 8601. */
+  /** Time of that answer by the source's clock, in ISO 8601. */
   readonly answeredAt: string
-  /** The newest answer that the command repeats, by VAT ID. */
+  /** Precondition on the newest answer for the VAT ID `key`; `isRight` if it holds. */
   readonly newest: { readonly key: string; readonly isRight: boolean } | null
   readonly minute: { readonly bucket: string; readonly limit: number } | null
   readonly epoch: number | null
   readonly events: number
   readonly expected: number | null
-  /** The key to which that answer is given as a receipt. */
+  /** Key that gets the answer as a receipt; null for no receipt. */
   readonly list: string | null
 }
 
@@ -39,7 +39,7 @@ const orNull = (value: number | null | undefined) => (value === null || value ==
 
 const tested = { type: "Tested", data: '{"kind":"data"}' }
 
-/** The last event of a command: an answer about `latest`, to `list` as a receipt. */
+/** Builds the last event of a command: an answer for `latest`, as a receipt if `list` is set. */
 const lastOf = ({ answeredAt, latest, list }: Step) => {
   if (latest === null) return tested
   const answer = `{"answered_at":"${answeredAt}","company_address":null,"company_name":null,"source":"vies","valid":true}`
@@ -48,7 +48,7 @@ const lastOf = ({ answeredAt, latest, list }: Step) => {
   return { type: "ReceiptIssued", data: `{"account_id":"of-${list}","answer":${answer},"key_id":"${list}","receipt":${receipt}}` }
 }
 
-/** `positions` are those of the newest answers, by key. */
+/** `positions` maps the keys of the newest answers to their positions. */
 export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Prepared => {
   const { charge, epoch, events, expected, minute, newest, stream } = step
   const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)
@@ -85,7 +85,7 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
   return { command, rows: facts.map(rowOf), documents: [] }
 }
 
-/** An outcome without what depends on the moment of the call, and without the version that a conflict found: it is that of the stream afterwards. */
+/** Returns an outcome without times, and without the version of a conflict, which a test reads from the stream afterwards. */
 export const outcomeOf = (exit: Exit.Exit<Appended, AppendError>) =>
   Effect.map(
     Effect.result(exit),
@@ -108,7 +108,7 @@ export const outcomeOf = (exit: Exit.Exit<Appended, AppendError>) =>
     })
   )
 
-/** The column `text` of a statement. */
+/** Returns the column `text` of the rows of a statement. */
 export const texts = Effect.fnUntraced(function* (statement: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -119,7 +119,7 @@ export const texts = Effect.fnUntraced(function* (statement: string) {
   return (yield* find(undefined)).map(({ text }) => text)
 })
 
-/** All that an append writes, except the times of the call. A meter at zero is the same as none. */
+/** Returns all rows that an append writes, without times. Omits meters at zero. */
 export const written = texts(`
   SELECT concat_ws(' ', 'event', position, stream_id, version, event_id, type, schema_version, occurred_at, correlation_id, causation_id,
     trace_id, meter_id, units, data, metadata) AS text FROM vatproof.events
@@ -132,15 +132,15 @@ export const written = texts(`
 
 class RolledBack extends Data.TaggedError("RolledBack") {}
 
-/** The result of an effect in a transaction that is rolled back. */
+/** Runs an effect in a transaction, rolls the transaction back, and returns the result. */
 export const undone = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
-  const kept = yield* Deferred.make<A, E>()
+  const result = yield* Deferred.make<A, E>()
   yield* Effect.exit(effect).pipe(
-    Effect.tap((exit) => Deferred.done(kept, exit)),
+    Effect.tap((exit) => Deferred.done(result, exit)),
     Effect.andThen(new RolledBack()),
     sql.withTransaction,
     Effect.catchTag("RolledBack", () => Effect.void)
   )
-  return yield* Deferred.await(kept)
+  return yield* Deferred.await(result)
 })

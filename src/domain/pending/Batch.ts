@@ -1,26 +1,26 @@
-/** Batches of validations: their facts, and what is told of them (rules 81-84). */
+/** Batches of validations: their events, records and results (rules 81-84). */
 import { type DateTime, Duration, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { LastFailure } from "#domain/pending/ValidationReader.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 
-/** Items of a batch at most, and of one event: the log is locked for no longer than one event takes. */
-export const batchItems = { most: 50_000, chunk: 500 }
+/** Maximum number of items of a batch, and of a chunk. One event stores a chunk, which bounds how long the append locks the log. */
+export const batchItems = { max: 50_000, chunk: 500 }
 
-/** Longer than a month, so that a batch outlasts the pause until the next quota. */
+/** Time until pending items expire. Longer than a month, so that a batch that waits for quota continues in the next month. */
 export const batchExpiry = Duration.days(35)
 
-const ofBatch = { batch_id: Schema.String, account_id: Schema.String, key_id: Schema.String }
+const batchFields = { batch_id: Schema.String, account_id: Schema.String, key_id: Schema.String }
 
 /**
- * A batch was accepted; the event's id is the batch's. Its items follow in events of their own. `malformed` items have no VAT ID that could be asked;
- * `duplicates` repeat the VAT ID of an earlier item. `request_hash` is a keyed hash of the items, if they came with an Idempotency-Key.
+ * A batch was accepted. The event's id is the batch's id. Later events store the items. `malformed` counts the items without a readable VAT ID,
+ * `duplicates` the items that repeat the VAT ID of an earlier one. `request_hash` is a keyed hash of the items; null without an Idempotency-Key.
  */
 export const BatchAccepted = DomainEvent.define(
   "BatchAccepted",
   1,
   Schema.Struct({
-    ...ofBatch,
+    ...batchFields,
     items: Schema.Int,
     malformed: Schema.Int,
     duplicates: Schema.Int,
@@ -29,14 +29,14 @@ export const BatchAccepted = DomainEvent.define(
   })
 )
 
-/** What a chunk of items asks. `duplicate_of` has the number of the first item with the same VAT ID, by the number of the item. */
+/** VAT IDs of a chunk, null without a readable one. `duplicate_of` maps the number of a duplicate to the number of the first item with its VAT ID. */
 export const BatchQuestions = Schema.Struct({
   vat_ids: Schema.Array(Schema.NullOr(Schema.String)),
   duplicate_of: Schema.Record(Schema.String, Schema.Int)
 })
 export type BatchQuestions = typeof BatchQuestions.Type
 
-/** The caller's own ids of the items of a chunk, and the text of those that have no readable VAT ID. */
+/** The caller's ids of the items of a chunk, and the text of the items without a readable VAT ID. */
 export const BatchItemsDocument = Schema.Struct({
   custom_ids: Schema.Array(Schema.String),
   malformed: Schema.Array(Schema.NullOr(Schema.String))
@@ -44,15 +44,15 @@ export const BatchItemsDocument = Schema.Struct({
 export type BatchItemsDocument = typeof BatchItemsDocument.Type
 
 /**
- * Items of a batch; `first` is the number of the first, from 0. Each is a task, whose id is computed from batch and number. An item without a readable
- * VAT ID is null and no task; a duplicate is no task either. The document has the caller's own ids of the items, and the text of those that are null.
+ * A chunk of a batch was stored. `first` is the number of its first item, from 0. Each item is a task, whose id is computed from batch and number.
+ * Items without a readable VAT ID (null) and duplicates are not tasks. The document has the caller's ids of the items, and the text of the null items.
  */
 export const BatchItemsAccepted = DomainEvent.definePersonal(
   [
     "BatchItemsAccepted",
     1,
     Schema.Struct({
-      ...ofBatch,
+      ...batchFields,
       first: Schema.Int,
       expires_at: Schema.DateTimeUtcFromString,
       ...BatchQuestions.fields,
@@ -63,23 +63,23 @@ export const BatchItemsAccepted = DomainEvent.definePersonal(
   "answers"
 )
 
-/** The batch was cancelled: its items end in the events that follow. */
-export const BatchCancelled = DomainEvent.define("BatchCancelled", 1, Schema.Struct(ofBatch))
+/** The batch was cancelled. Later events cancel its pending items. */
+export const BatchCancelled = DomainEvent.define("BatchCancelled", 1, Schema.Struct(batchFields))
 
-/** The pending ones of `count` items from the number `first` on ended without an answer. */
+/** The pending items of a chunk were cancelled: those among `count` items from the number `first` on. */
 export const BatchItemsCancelled = DomainEvent.define(
   "BatchItemsCancelled",
   1,
-  Schema.Struct({ ...ofBatch, first: Schema.Int, count: Schema.Int })
+  Schema.Struct({ ...batchFields, first: Schema.Int, count: Schema.Int })
 )
 
-/** An item as it was sent. */
+/** An item as the client sent it. */
 export interface BatchItem {
   readonly customId: string
   readonly input: string
 }
 
-/** `position` is that of its acceptance. */
+/** `position` is that of the event `BatchAccepted`. */
 export interface BatchFacts {
   readonly batchId: string
   readonly keyId: string
@@ -94,14 +94,14 @@ export interface BatchFacts {
   readonly isCancelled: boolean
 }
 
-/** What became of the items that are tasks. The others of the batch are still to be opened. */
+/** Number of tasks of a batch, by state. Items that are not in the log yet are not counted. */
 export interface TaskCounts {
   readonly final: number
   readonly expired: number
   readonly cancelled: number
   /** Open tasks that wait for a new quota. */
   readonly waitForQuota: number
-  /** Open tasks of the member state that has most of them: what it takes longest to ask. */
+  /** Open tasks of the member state with the most open tasks, which determines the estimated end. */
   readonly longestQueue: number
 }
 
@@ -109,7 +109,7 @@ export interface BatchRecord extends BatchFacts {
   readonly counts: TaskCounts & { readonly pending: number }
 }
 
-/** `vatId` is the text as it was sent if it is no VAT ID; it and `customId` are null once erased. */
+/** For `invalid_format`, `vatId` is the text as sent. That text and `customId` are null after their erasure. */
 export interface BatchResult {
   readonly customId: string | null
   readonly vatId: string | null

@@ -1,10 +1,10 @@
-/** The way of items from an upload into the log: kept beside it while they arrive, accepted as a whole, then stored chunk by chunk. */
+/** Moves items from an upload into the log: spools them while they arrive, accepts them as a whole, then appends them chunk by chunk. */
 import { Context, type DateTime, type Duration, type Effect } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import type { BatchItemsDocument, BatchQuestions } from "#domain/pending/Batch.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** Items that became one event. */
+/** The items of one event. */
 export interface BatchChunk {
   readonly questions: BatchQuestions
   readonly document: BatchItemsDocument
@@ -23,7 +23,7 @@ export interface NewBatch {
   readonly requestHash: string | null
 }
 
-/** Items that are in the log now; `first` is the number of the first. Those of a cancelled batch have ended. */
+/** A chunk that is in the log; `first` is the number of its first item. The items of a cancelled batch are cancelled already. */
 export interface OpenedChunk {
   readonly batchId: string
   readonly keyId: string
@@ -35,21 +35,22 @@ export interface OpenedChunk {
 export class BatchSpool extends Context.Service<
   BatchSpool,
   {
+    /** Spools a chunk of an upload. Repeated calls have no effect. */
     readonly keep: (
       uploadId: string,
       accountId: string,
       chunk: number,
       items: BatchChunk
     ) => Effect.Effect<void, StoreUnavailable>
-    /** Deletes what an upload kept, unless it was accepted. */
+    /** Deletes the chunks of an upload, unless the upload was accepted. */
     readonly discard: (uploadId: string) => Effect.Effect<void, StoreUnavailable>
-    /** Accepts all chunks of the upload. False: a batch with this id is accepted already. */
+    /** Accepts all chunks of the upload. Returns false if a batch with this id exists. */
     readonly accept: (batch: NewBatch) => Effect.Effect<boolean, StoreUnavailable>
-    /** Stores the next chunk of an accepted batch; of that after `batchId`, so that batches take turns. Null if there is none. */
+    /** Appends the next chunk of the batch that follows `after` by id, so that batches alternate. Returns null if no chunk is spooled. */
     readonly openNext: (after: string) => Effect.Effect<OpenedChunk | null, StoreUnavailable>
     /**
-     * Gives the items of a chunk that are still open to the task engine, which tries them after `wait`; before that they are left alone for 30 s.
-     * `failure` is why they wait, null if they do not.
+     * Releases the open items of a chunk to the task engine, which tries them after `wait`. Unreleased items become due after 30 s. `failure` is the
+     * reason of the wait; null without one.
      */
     readonly release: (
       chunk: OpenedChunk,
@@ -57,8 +58,8 @@ export class BatchSpool extends Context.Service<
       failure: string | null
     ) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Ends a chunk of pending items of the first batch that was cancelled after a position. Returns the position to go on from, null if there is
-     * nothing left to end.
+     * Cancels a chunk of pending items of the first batch that was cancelled after the position `after`. Returns the position to continue from; null
+     * if no such batch has items to cancel now.
      */
     readonly endNext: (after: number) => Effect.Effect<number | null, StoreUnavailable>
   }

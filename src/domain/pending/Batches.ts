@@ -13,14 +13,14 @@ import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { computedId } from "#domain/validation/PendingValidation.ts"
 
-/** No such batch, or not the key's: a client is not told which. */
+/** The batch does not exist or belongs to another key. The message does not distinguish the two. */
 export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNotFound", {}) {
   override get message() {
-    return "There is no such batch of yours"
+    return "The batch does not exist or belongs to another API key"
   }
 }
 
-/** `items` arrive in parts while the client sends them; what is wrong with them is the failure of the stream. */
+/** `items` streams the items while the client sends them, and fails if the upload is invalid. */
 export interface BatchSubmission<E, R> {
   readonly caller: KeyCaller
   readonly items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>
@@ -28,70 +28,72 @@ export interface BatchSubmission<E, R> {
   readonly wait: Duration.Duration
 }
 
-/** How often a client that waits looks whether the batch is finished. */
-const lookEvery = Duration.millis(200)
-/** How long a cancellation waits for the end of the items. */
+/** Polling interval of a client that waits for the end of a batch. */
+const pollEvery = Duration.millis(200)
+/** Maximum time that a cancellation waits for the end of the items. */
 const cancelWait = Duration.seconds(5)
-/** Clients of a replica that may wait; further ones are answered at once. */
+/** Maximum number of waiting clients per replica. Further ones get a response at once. */
 const maxWaiting = 500
-/** Uploads of a replica at the same time; each keeps the VAT IDs of its items in memory. */
+/** Maximum number of concurrent uploads per replica. Each upload keeps the VAT IDs of its items in memory. */
 const maxUploads = 8
-/** Batches of a key that are not finished. */
+/** Maximum number of open batches per API key. */
 const maxOpen = 20
 const tooMany = new RateLimitExceeded({
-  message: `${maxOpen} batches of this API key are not finished: wait for one of them, or cancel it`,
+  message: `This API key has ${maxOpen} open batches; wait until one is finished, or cancel one`,
   retryAfterSeconds: 60
 })
 
-/** Takes in uploads. */
+/** Reads uploads and accepts their items. */
 const makeUpload = Effect.gen(function* () {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const spool = yield* BatchSpool
-  const room = yield* Semaphore.make(maxUploads)
+  const slots = yield* Semaphore.make(maxUploads)
 
-  /** Reads all items, and gives each chunk of them to `keep`. */
+  /** Reads all items and passes each chunk to `keep`. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
     items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>,
-    keep: (chunk: BatchChunk, nth: number) => Effect.Effect<void, E2>
+    keep: (chunk: BatchChunk, index: number) => Effect.Effect<void, E2>
   ) {
     const intake = BatchIntake.make(crypto)
-    let kept = 0
+    let count = 0
     const keepAll = (chunks: ReadonlyArray<BatchChunk>) =>
-      Effect.forEach(chunks, (chunk) => keep(chunk, kept++), { discard: true })
+      Effect.forEach(chunks, (chunk) => keep(chunk, count++), { discard: true })
     yield* Stream.runForEach(items, (part) => keepAll(intake.add(part)))
     const { chunks, counts, hash } = intake.end()
     yield* keepAll(chunks)
     return { counts, requestHash: keyedHash.of("idempotency", hash) }
   })
 
-  const ifRoom = <A, E, R>(upload: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(room.withPermitsIfAvailable(1)(upload), (done) =>
-      Option.isSome(done)
-        ? Effect.succeed(done.value)
-        : Effect.fail(new StoreUnavailable({ cause: "Too many batches are being uploaded" }))
+  const withSlot = <A, E, R>(upload: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(slots.withPermitsIfAvailable(1)(upload), (result) =>
+      Option.isSome(result)
+        ? Effect.succeed(result.value)
+        : Effect.fail(new StoreUnavailable({ cause: "Too many concurrent uploads of batches" }))
     )
 
-  /** Accepts the batch as a whole or, if the upload fails, not at all. `isNew` is false if there is one with this id. */
+  /** Accepts all items; if the upload fails, accepts none. `isNew` is false if a batch with this id exists. */
   const accept = <E, R>({ caller, idempotencyKey, items }: BatchSubmission<E, R>, batchId: string) => {
     const uploadId = crypto.uuidV7()
     return Effect.gen(function* () {
-      const { counts, requestHash } = yield* readAll(items, (chunk, nth) => spool.keep(uploadId, caller.accountId, nth, chunk))
+      const { counts, requestHash } = yield* readAll(items, (chunk, index) =>
+        spool.keep(uploadId, caller.accountId, index, chunk)
+      )
       const expiresAt = DateTime.addDuration(yield* DateTime.now, batchExpiry)
       const batch = { ...counts, batchId, uploadId, caller, expiresAt, requestHash: idempotencyKey === null ? null : requestHash }
       const isNew = yield* spool.accept(batch)
       if (!isNew) yield* spool.discard(uploadId)
       return { isNew, requestHash }
-      // What cannot be deleted now is left to housekeeping.
+      // If the deletion fails, housekeeping deletes the chunks.
     }).pipe(
       Effect.onError(() => Effect.ignore(spool.discard(uploadId))),
-      ifRoom
+      withSlot
     )
   }
 
-  /** The hash of an upload whose batch is there already. */
+  /** Returns the hash of an upload whose batch exists already. */
   const hashOf = <E, R>({ items }: BatchSubmission<E, R>) =>
-    Effect.map(ifRoom(readAll(items, () => Effect.void)), ({ requestHash }) => requestHash)
+    Effect.map(withSlot(readAll(items, () => Effect.void)), ({ requestHash }) => requestHash)
 
   return { accept, hashOf }
 })
@@ -105,8 +107,8 @@ const make = Effect.gen(function* () {
   const waiters = yield* Semaphore.make(maxWaiting)
 
   const find = Effect.fnUntraced(function* (keyId: string, batchId: string) {
-    const found = yield* store.find(keyId, batchId)
-    return found ?? (yield* new BatchNotFound({}))
+    const batch = yield* store.find(keyId, batchId)
+    return batch ?? (yield* new BatchNotFound({}))
   })
 
   const counted = (batch: BatchFacts) =>
@@ -119,9 +121,9 @@ const make = Effect.gen(function* () {
   const awaitEnd = Effect.fnUntraced(function* (batchId: string, wait: Duration.Duration) {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
     while (yield* store.isOpen(batchId)) {
-      const leftMs = until - (yield* Clock.currentTimeMillis)
-      if (leftMs <= 0) return
-      yield* Effect.sleep(Duration.min(Duration.millis(leftMs), lookEvery))
+      const remainingMs = until - (yield* Clock.currentTimeMillis)
+      if (remainingMs <= 0) return
+      yield* Effect.sleep(Duration.min(Duration.millis(remainingMs), pollEvery))
     }
   })
 
@@ -137,7 +139,7 @@ const make = Effect.gen(function* () {
     return yield* upload.accept(submission, batchId)
   })
 
-  /** The same items came with the same key before. */
+  /** Fails if the batch was submitted with other items. */
   const requireSame = Effect.fnUntraced(function* (keyId: string, batchId: string, requestHash: string) {
     yield* Idempotency.requireSame((yield* find(keyId, batchId)).requestHash, requestHash)
   })
@@ -162,7 +164,7 @@ const make = Effect.gen(function* () {
     return { batch: yield* get(keyId, batchId, wait), isReplayed: !isNew }
   })
 
-  /** What has ended stays what it is. */
+  /** Cancels the pending items. Items that have ended keep their state. */
   const cancel = Effect.fn("Batches.cancel")(function* (keyId: string, batchId: string) {
     const batch = yield* find(keyId, batchId)
     if (!batch.isCancelled && (yield* store.isOpen(batchId))) {

@@ -1,11 +1,11 @@
 /**
- * Limits the engine's calls of the BZSt. All replicas together send the same question at most every five minutes. Retries pause between 23:00
- * and 05:00 in Germany, when the BZSt does not answer reliably. The first attempt is exempt, because the client waits for it.
+ * Limits the engine's calls of the BZSt. All replicas together send the same request at most every five minutes. Retries pause between 23:00
+ * and 05:00 in Germany, when the BZSt does not answer reliably. The first attempt is exempt, because a client may wait for it.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { RateLimits } from "#domain/callers/RateLimits.ts"
 
-const sameQuestionAfter = Duration.minutes(5)
+const sameRequestAfter = Duration.minutes(5)
 const germany = DateTime.zoneMakeNamedUnsafe("Europe/Berlin")
 const quiet = { fromHour: 23, untilHour: 5 }
 
@@ -22,7 +22,7 @@ export const make = Effect.map(RateLimits, ({ acquireSlot }) =>
   Effect.fnUntraced(function* (question: string, attempts: number) {
     const quietFor = attempts === 1 ? Duration.zero : untilQuietEnds(yield* DateTime.now)
     if (Duration.isPositive(quietFor)) return quietFor
-    const { granted, retryAfterSeconds } = yield* acquireSlot(`bzst/${question}`, 1, sameQuestionAfter)
+    const { granted, retryAfterSeconds } = yield* acquireSlot(`bzst/${question}`, 1, sameRequestAfter)
     return granted ? Duration.zero : Duration.seconds(retryAfterSeconds)
   })
 )

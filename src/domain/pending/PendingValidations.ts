@@ -12,10 +12,10 @@ import { ValidationReader, type ValidationRecord } from "#domain/pending/Validat
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import type { Validation, ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
 
-/** The validation does not exist or belongs to another key. Clients are not told which. */
+/** The validation does not exist or belongs to another key. The message does not distinguish the two. */
 export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()("ValidationNotFound", {}) {
   override get message() {
-    return "There is no such validation of yours"
+    return "The validation does not exist or belongs to another API key"
   }
 }
 
@@ -49,7 +49,7 @@ interface Stored {
 }
 
 /** Interval at which a waiting client checks for tasks that another replica has closed. */
-const lookEvery = Duration.millis(500)
+const pollEvery = Duration.millis(500)
 /** Maximum number of waiting clients per replica. Further ones get a response at once. */
 const maxWaiting = 2_000
 
@@ -62,11 +62,11 @@ const makeAwaitClosed = Effect.gen(function* () {
   const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
     while (true) {
-      const leftMs = until - (yield* Clock.currentTimeMillis)
-      if (leftMs <= 0) return
-      const found = yield* reader.summary(keyId, validationId)
-      if (Option.isNone(found) || found.value.state !== "pending") return
-      yield* signals.awaitClosed(validationId, Duration.min(Duration.millis(leftMs), lookEvery))
+      const remainingMs = until - (yield* Clock.currentTimeMillis)
+      if (remainingMs <= 0) return
+      const summary = yield* reader.summary(keyId, validationId)
+      if (Option.isNone(summary) || summary.value.state !== "pending") return
+      yield* signals.awaitClosed(validationId, Duration.min(Duration.millis(remainingMs), pollEvery))
     }
   })
 
@@ -85,8 +85,8 @@ const make = Effect.gen(function* () {
   const awaitClosed = yield* makeAwaitClosed
 
   const find = Effect.fnUntraced(function* (keyId: string, validationId: string) {
-    const found = yield* reader.find(keyId, validationId)
-    return Option.isSome(found) ? found.value : yield* new ValidationNotFound({})
+    const record = yield* reader.find(keyId, validationId)
+    return Option.isSome(record) ? record.value : yield* new ValidationNotFound({})
   })
 
   const get = Effect.fn("PendingValidations.get")(function* (keyId: string, validationId: string, wait: Duration.Duration) {
@@ -96,9 +96,9 @@ const make = Effect.gen(function* () {
 
   /** The stored response to an earlier request with the same content and key. */
   const replay = Effect.fnUntraced(function* (keyId: string, validationId: string, requestHash: string) {
-    const found = yield* reader.find(keyId, validationId)
-    if (Option.isSome(found)) yield* requireSame(found.value.requestHash, requestHash)
-    return found
+    const record = yield* reader.find(keyId, validationId)
+    if (Option.isSome(record)) yield* requireSame(record.value.requestHash, requestHash)
+    return record
   })
 
   /** Builds the record of a task that was just stored, without reading an event. A later read returns the same. */
@@ -115,8 +115,8 @@ const make = Effect.gen(function* () {
     const referenceHash = request.reference === null ? null : referenceHashOf(caller.keyId, request.reference)
     const opening = { expiresAt, requestHash, referenceHash }
     const task = { taskId, closingId: closingId(crypto, taskId), opening }
-    const asked: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
-    const answer = yield* wait === null ? validate({ ...asked, task }) : accept(asked, task)
+    const keyed: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
+    const answer = yield* wait === null ? validate({ ...keyed, task }) : accept(keyed, task)
     if (answer === null) yield* signals.wake
     return yield* recordOf({ keyId: caller.keyId, taskId, requestHash, answer, wait: wait ?? Duration.zero })
   })
@@ -157,11 +157,11 @@ const make = Effect.gen(function* () {
   return { submit, get, cancel, referenceHashOf, page: reader.page }
 })
 
-/** The content by which requests are compared. */
+/** Returns the content that two requests with the same Idempotency-Key must have in common. */
 const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
   const { company, forceLive, input, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }
-  const wanted = [
+  const content = [
     input,
     requesterVatId,
     name,
@@ -173,7 +173,7 @@ const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
     expiresIn === null ? null : Duration.toMillis(expiresIn),
     matchFormat
   ]
-  return JSON.stringify(wanted)
+  return JSON.stringify(content)
 }
 
 export class PendingValidations extends Context.Service<PendingValidations, Effect.Success<typeof make>>()(

@@ -24,7 +24,7 @@ const betweenClaims = Duration.millis(50)
 /** A third of the lease (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
 
-/** By `vatproof.outcome`: the attempt `closed` the task, left it `waiting`, or `failed` by a defect, an outage of the database or a stop. */
+/** By `vatproof.outcome`: the attempt `closed` the task, left it `waiting`, or `failed` because of a defect, a database outage or a shutdown. */
 const attempts = Metrics.counter("vatproof.tasks.attempts", {
   unit: "{attempt}",
   description: "Attempts to answer accepted validations"
@@ -47,7 +47,7 @@ const makeAttempt = Effect.gen(function* () {
   const waitsFor = (task: ClaimedTask, failure: string) =>
     Effect.map(Random.next, (random): Outcome => ({ _tag: "Waits", failure, wait: retryDelay(task.attempts, random) }))
 
-  const ask = Effect.fnUntraced(function* (
+  const answer = Effect.fnUntraced(function* (
     task: ClaimedTask,
     accepted: AcceptedTask
   ): Effect.fn.Return<Outcome, ValidationFailure> {
@@ -57,7 +57,7 @@ const makeAttempt = Effect.gen(function* () {
     const isForBzst = request.company !== null || vatId.startsWith("DE")
     const question = `${vatId}/${request.requesterVatId ?? ""}`
     const bzstWait = isForBzst ? yield* bzstPacing(question, task.attempts) : Duration.zero
-    // Only the BZSt confirms.
+    // Only the BZSt issues qualified confirmations.
     if (request.company !== null && Duration.isPositive(bzstWait))
       return { _tag: "Waits", failure: null, wait: bzstWait } as const
     yield* validate({
@@ -78,7 +78,7 @@ const makeAttempt = Effect.gen(function* () {
     const end = (reason: "key_revoked" | "not_allowed" | "requested") =>
       Effect.as(queue.close(task.taskId, accepted, reason), closed)
     if (task.isCancelled) return yield* end("requested")
-    return yield* ask(task, accepted).pipe(
+    return yield* answer(task, accepted).pipe(
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
         ConfirmationRefusal: () => Effect.succeed(closed),
@@ -134,7 +134,7 @@ const make = Effect.gen(function* () {
     // During a database outage the lease expires instead.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
-          Effect.logError(`The task ${task.taskId} failed by a defect; it is tried again`, exit.cause),
+          Effect.logError(`The task ${task.taskId} failed with a defect; retrying after a backoff`, exit.cause),
           queue.defer(task, retryDelay(task.attempts, 0.5), "DEFECT")
         )
       : Effect.void
@@ -152,7 +152,7 @@ const make = Effect.gen(function* () {
       Effect.ignoreCause
     )
 
-  const turn = Effect.gen(function* () {
+  const iteration = Effect.gen(function* () {
     const nowMs = yield* Clock.currentTimeMillis
     if (pacing.isStale(nowMs)) pacing.observe((yield* sources.status).memberStates, nowMs)
     const claimed = yield* queue.claim(pacing.places(nowMs))
@@ -164,9 +164,9 @@ const make = Effect.gen(function* () {
     return claimed.length > 0
   })
 
-  yield* turn.pipe(
+  yield* iteration.pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("The task engine failed; it retries in 1 s", poll),
+    logDefects("Task engine iteration failed; retrying in 1 s", poll),
     Effect.flatMap((busy) => Effect.andThen(Effect.sleep(betweenClaims), busy === true ? Effect.void : signals.awaitWork(poll))),
     Effect.forever,
     Effect.forkScoped

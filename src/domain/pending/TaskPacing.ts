@@ -6,11 +6,11 @@ import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskPlaces } from "#domain/pending/TaskQueue.ts"
 import type { MemberStateStatus } from "#domain/vat/Sources.ts"
 
-const places = { first: 2, most: 10 }
+const places = { first: 2, max: 10 }
 /** Maximum number of concurrent tasks of a replica. */
 const maxRunning = 200
 /** Minimum interval between tasks that probe a register. */
-const scoutEveryMs = 5_000
+const probeEveryMs = 5_000
 /** Interval at which the state of the registers is read. */
 const observeEveryMs = 250
 
@@ -21,7 +21,7 @@ interface Pace {
   /** Answers since the limit was set. */
   answered: number
   state: MemberStateStatus["state"]
-  /** Time of the register's recovery while tasks still wait for it; else null. */
+  /** Time of the register's recovery while tasks still wait for it; otherwise null. */
   recoveredMs: number | null
 }
 
@@ -32,7 +32,7 @@ export const make = () => {
   }
   let observedMs = -observeEveryMs
   /** Slots of the last claim. */
-  let asked: ReadonlyArray<TaskPlaces> = []
+  let requested: ReadonlyArray<TaskPlaces> = []
 
   const limitOf = ({ limit, state }: Pace) => (state === "operational" ? limit : state === "degraded" ? 1 : 0)
 
@@ -52,24 +52,24 @@ export const make = () => {
     /** Returns the slots to claim now. */
     places: (nowMs: number): ReadonlyArray<TaskPlaces> => {
       const all = [...paces.values()]
-      let left = maxRunning - all.reduce((sum, { running }) => sum + running, 0)
-      asked = all.flatMap((pace) => {
-        const free = Math.min(limitOf(pace) - pace.running, left)
+      let remaining = maxRunning - all.reduce((sum, { running }) => sum + running, 0)
+      requested = all.flatMap((pace) => {
+        const free = Math.min(limitOf(pace) - pace.running, remaining)
         if (free <= 0) return []
-        left -= free
+        remaining -= free
         const sinceRecoveryMs = pace.recoveredMs === null ? null : nowMs - pace.recoveredMs
-        const wakeMs = pace.state === "degraded" ? scoutEveryMs : sinceRecoveryMs
+        const wakeMs = pace.state === "degraded" ? probeEveryMs : sinceRecoveryMs
         return [{ memberState: pace.memberState, places: free, wakeMs }]
       })
-      return asked
+      return requested
     },
     /** Records claimed tasks. A recovered register with fewer tasks than slots has no more waiting tasks. */
     claimed: (tasks: ReadonlyArray<ClaimedTask>) => {
-      for (const { memberState, places } of asked) {
+      for (const { memberState, places } of requested) {
         const pace = paces.get(memberState)
         if (pace === undefined) continue
-        const found = tasks.filter((task) => task.memberState === memberState && !task.isExpired).length
-        if (found < places) pace.recoveredMs = null
+        const count = tasks.filter((task) => task.memberState === memberState && !task.isExpired).length
+        if (count < places) pace.recoveredMs = null
       }
       for (const { memberState } of tasks) {
         const pace = paces.get(memberState)
@@ -84,7 +84,7 @@ export const make = () => {
       if (!isAnswered) return
       pace.answered += 1
       if (pace.answered < pace.limit) return
-      pace.limit = Math.min(places.most, pace.limit * 2)
+      pace.limit = Math.min(places.max, pace.limit * 2)
       pace.answered = 0
     }
   }

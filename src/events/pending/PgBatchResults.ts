@@ -1,4 +1,4 @@
-/** Results of batches, read straight from the events and personal documents. */
+/** Reads results of batches from the events and personal documents. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { batchItems, BatchItemsAccepted, type BatchResult } from "#domain/pending/Batch.ts"
@@ -28,7 +28,7 @@ const Task = Schema.Struct({
 })
 
 const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
-  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  // LIMIT 1 prevents a join that reads the whole log.
   const at = sql`CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e`
   const columns = sql.literal(StoredEvent.columnsOf("e"))
   return {
@@ -38,7 +38,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
       execute: (positions) =>
         sql`SELECT ${columns} FROM unnest(${sqlArray(positions.map(BigInt), elementType.int8)}) AS l(position) ${at}`
     }),
-    /** The n-th chunks of a batch: they are stored in their order. */
+    /** Finds `count` chunks of a batch from the chunk number `first` on. Chunks are stored in order. */
     findChunks: SqlSchema.findAll({
       Request: Schema.Struct({ batchId: Schema.String, first: Schema.Int, count: Schema.Int }),
       Result: StoredEvent,
@@ -56,7 +56,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Reads the answers in closing events, many at a time. */
+/** Reads the answers of many closing events at once. */
 const makeAnswers = Effect.gen(function* () {
   const { findAt } = yield* makeQueries
   const { verified } = yield* SignedLeaves.make
@@ -85,7 +85,7 @@ const makeAnswers = Effect.gen(function* () {
 
 const noNames = { company_name: null, company_address: null }
 
-/** The items of a chunk as they were sent, and the item whose task answers them. */
+/** Returns the items of a chunk as sent, each with the number of the item whose task answers it. */
 const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: string | null) {
   const { duplicate_of, first, vat_ids } = yield* decodeItems(event.data)
   const sent = document === null ? null : yield* decodeItemsDocument(document)
@@ -105,11 +105,11 @@ export const make = Effect.gen(function* () {
   const documentsOf = yield* PersonalDocument.makeVerified
   const chunkOf = (item: number) => Math.floor(item / batchItems.chunk)
 
-  /** Items of a batch, and what became of their tasks. */
+  /** Returns the items of a batch with the states and answers of their tasks. */
   return Effect.fn("PgBatchResults.results")(function* (batchId: string, first: number, limit: number) {
     const end = first + limit
-    const wanted = { batchId, first: chunkOf(first), count: chunkOf(end - 1) - chunkOf(first) + 1 }
-    const chunks = yield* verified(yield* queries.findChunks(wanted).pipe(QueryPolicy.withRetry(retryFor)))
+    const range = { batchId, first: chunkOf(first), count: chunkOf(end - 1) - chunkOf(first) + 1 }
+    const chunks = yield* verified(yield* queries.findChunks(range).pipe(QueryPolicy.withRetry(retryFor)))
     const documents = yield* documentsOf(chunks)
     const all = yield* Effect.forEach(chunks, (event) => chunkItems(event, documents.get(event.position) ?? null))
     const sent = all.flat().filter(({ item }) => item >= first && item < end)
@@ -123,10 +123,10 @@ export const make = Effect.gen(function* () {
       if (vatId === null) return { ...noResult, customId, vatId: input, status: "invalid_format" }
       const task = byItem.get(item)
       if (task === undefined) return { ...noResult, customId, vatId, status: "pending" }
-      const told = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
+      const closing = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
       const lastFailure = task.state === "pending" ? failureOf(task.failure) : null
-      const isCached = told !== undefined && told.served !== "live"
-      return { customId, vatId, status: task.state, answer: told?.answer ?? null, isCached, lastFailure }
+      const isCached = closing !== undefined && closing.served !== "live"
+      return { customId, vatId, status: task.state, answer: closing?.answer ?? null, isCached, lastFailure }
     })
   })
 })

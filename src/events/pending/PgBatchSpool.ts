@@ -1,4 +1,4 @@
-/** Items on their way into the log, in vatproof.uploads. A transaction that stores a chunk deletes its row, so it is stored once. */
+/** The spool of batch items in vatproof.uploads. The transaction that appends a chunk deletes its row, so a chunk is appended once. */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -18,7 +18,7 @@ import type { AppendCommand } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 
 const retryFor = "3 seconds"
-/** Attempts to open a chunk while other replicas are faster. */
+/** Attempts to open a chunk when other replicas open the same ones. */
 const maxAttempts = 4
 
 const encodeQuestions = Schema.encodeSync(Schema.fromJsonString(BatchQuestions))
@@ -37,7 +37,7 @@ const Spooled = Schema.Struct({
 
 type Spooled = typeof Spooled.Type
 
-/** The first cancelled batch after a position; `item` is its first pending one, null if all that are in the log have ended. */
+/** The first batch that was cancelled after a position. `item` is its first pending item; null if all items in the log have ended. */
 const Cancelled = Schema.Struct({
   batch_id: Schema.String,
   account_id: Schema.String,
@@ -47,7 +47,7 @@ const Cancelled = Schema.Struct({
   is_spooled: Schema.Boolean
 })
 
-/** Another replica stored the chunk, or it was erased since it was read. */
+/** Another replica appended the chunk, or its document was erased after the read. */
 class ChunkTaken extends Schema.TaggedError<ChunkTaken>()("ChunkTaken", {}) {}
 
 const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
@@ -56,13 +56,13 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
       VALUES (${uploadId}, ${chunk}, ${accountId}, ${encodeQuestions(questions)}, ${encodeDocument(document)})
       ON CONFLICT DO NOTHING`,
   discard: (uploadId: string) => sql`DELETE FROM vatproof.uploads WHERE upload_id = ${uploadId}::uuid AND batch_id IS NULL`,
-  take: SqlSchema.findAll({
+  claim: SqlSchema.findAll({
     Request: Schema.Struct({ uploadId: Schema.String, batchId: Schema.String }),
     Result: Schema.Struct({ chunk: Schema.Int }),
     execute: ({ batchId, uploadId }) =>
       sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
   }),
-  // The batch after the last one; else the first of all.
+  // The first chunk of the next batch by id; after the last batch, of the first one.
   next: SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Spooled,
@@ -74,7 +74,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
       ) AS n CROSS JOIN LATERAL (SELECT account_id, key_id, expires_at, cancelled_by FROM vatproof.batches WHERE batch_id = n.batch_id LIMIT 1) AS b
       ORDER BY n.turn LIMIT 1`
   }),
-  // What was erased since it was read is read again.
+  // Deletes nothing if the document was erased after the read; the chunk is then read again.
   remove: SqlSchema.findAll({
     Request: Schema.Struct({ batchId: Schema.String, chunk: Schema.Int, isErased: Schema.Boolean }),
     Result: Schema.Struct({ chunk: Schema.Int }),
@@ -83,7 +83,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   }),
   release: (batchId: string, first: number, count: number, waitMs: bigint, failure: string | null) =>
     sql`SELECT vatproof.release_items(${batchId}::uuid, ${first}::int, ${count}::int, ${waitMs}, ${failure})`,
-  // One snapshot: a chunk is either still spooled or its items can be seen. LIMIT keeps the planner from reading all of them.
+  // One snapshot: either a chunk is spooled or its items are visible. LIMIT prevents a plan that reads all items.
   nextCancelled: SqlSchema.findOneOption({
     Request: Schema.BigInt,
     Result: Cancelled,
@@ -118,13 +118,13 @@ const makeAccept = Effect.gen(function* () {
       identities: [{ eventId: batchId, causationId: null }],
       charge: null
     }
-    const takeAll = Effect.gen(function* () {
-      const taken = yield* queries.take({ uploadId, batchId })
-      if (taken.length !== chunks)
-        return yield* new StoreUnavailable({ cause: "The upload took so long that parts of it were deleted" })
+    const claimAll = Effect.gen(function* () {
+      const claimed = yield* queries.claim({ uploadId, batchId })
+      if (claimed.length !== chunks)
+        return yield* new StoreUnavailable({ cause: "The upload exceeded the time limit, and housekeeping deleted chunks of it" })
     }).pipe(Effect.catchTag("SchemaError", Effect.die))
     return yield* events
-      .appendWith([command], () => takeAll)
+      .appendWith([command], () => claimAll)
       .pipe(
         Effect.as(true),
         Effect.catchTag("VersionConflict", Effect.die),
@@ -135,25 +135,25 @@ const makeAccept = Effect.gen(function* () {
   })
 })
 
-/** Stores chunks. */
+/** Appends spooled chunks. */
 const makeOpenNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
   const queries = yield* makeQueries
 
-  /** Items of a batch that was cancelled end at once. */
+  /** Builds the append of a chunk. The same append cancels the items of a cancelled batch. */
   const commandOf = (row: Spooled): AppendCommand => {
     const { account_id, batch_id, chunk, document, expires_at, is_cancelled, items, key_id } = row
     const first = chunk * batchItems.chunk
     const facts = { batch_id, account_id, key_id, first }
     const accepted = BatchItemsAccepted.make({ ...facts, expires_at, ...items }, document ?? undefined)
     const identity = { eventId: computedId(crypto, "items", batch_id, String(first)), causationId: null }
-    const ending = endingOf(crypto, facts, items.vat_ids.length)
+    const cancellation = cancellationOf(crypto, facts, items.vat_ids.length)
     return {
       stream: `key-${key_id}`,
       expectedVersion: null,
-      events: is_cancelled ? [accepted, ending.event] : [accepted],
-      identities: is_cancelled ? [identity, ending.identity] : [identity],
+      events: is_cancelled ? [accepted, cancellation.event] : [accepted],
+      identities: is_cancelled ? [identity, cancellation.identity] : [identity],
       charge: null
     }
   }
@@ -180,20 +180,20 @@ const makeOpenNext = Effect.gen(function* () {
   )
 })
 
-/** Ends the items of cancelled batches. */
+/** Cancels the items of cancelled batches. */
 const makeEndNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
   const queries = yield* makeQueries
 
   return Effect.fn("PgBatchSpool.endNext")(function* (after: number) {
-    const found = yield* queries.nextCancelled(BigInt(after)).pipe(QueryPolicy.withRetry(retryFor))
-    if (Option.isNone(found)) return null
-    const { account_id, batch_id, cancelled_by, is_spooled, item, key_id } = found.value
-    // The chunks that are spooled end when they are opened.
+    const batch = yield* queries.nextCancelled(BigInt(after)).pipe(QueryPolicy.withRetry(retryFor))
+    if (Option.isNone(batch)) return null
+    const { account_id, batch_id, cancelled_by, is_spooled, item, key_id } = batch.value
+    // The items of spooled chunks are cancelled when the chunks are opened.
     if (item === null) return is_spooled ? null : Number(cancelled_by)
     const first = item - (item % batchItems.chunk)
-    const { event, identity } = endingOf(crypto, { batch_id, account_id, key_id, first }, batchItems.chunk)
+    const { event, identity } = cancellationOf(crypto, { batch_id, account_id, key_id, first }, batchItems.chunk)
     const stream = `key-${key_id}`
     const command = {
       stream,
@@ -208,8 +208,8 @@ const makeEndNext = Effect.gen(function* () {
   })
 })
 
-/** The event that ends a chunk of items. Its id is computed: replicas that do the same store one. */
-const endingOf = (
+/** Builds the event that cancels a chunk of items. Its id is computed, so concurrent replicas store it once. */
+const cancellationOf = (
   crypto: Pick<PureCrypto, "sha256Hex">,
   facts: { readonly batch_id: string; readonly account_id: string; readonly key_id: string; readonly first: number },
   count: number
@@ -218,7 +218,7 @@ const endingOf = (
   identity: { eventId: computedId(crypto, "items cancelled", facts.batch_id, String(facts.first)), causationId: null }
 })
 
-/** Impossible for a command without charge, precondition and expected version. */
+/** Errors that a command without charge, precondition and expected version cannot cause. */
 const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
 
 const make = Effect.gen(function* () {

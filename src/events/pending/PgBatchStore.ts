@@ -1,4 +1,4 @@
-/** Accepted batches from vatproof.batches, and what became of their items from vatproof.tasks. */
+/** Reads batches from vatproof.batches, and the states of their items from vatproof.tasks. */
 import { Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -54,15 +54,15 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
       execute: (batchId) => sql`SELECT state, member_state, coalesce(failure = 'QUOTA', false) AS waits, count(*) AS count
         FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid GROUP BY 1, 2, 3`
     }),
-    // LIMIT keeps the planner from reading all items at once.
+    // LIMIT prevents a plan that reads all items.
     countOpen: SqlSchema.findOne({
-      Request: Schema.Struct({ keyId: Schema.String, enough: Schema.Int }),
+      Request: Schema.Struct({ keyId: Schema.String, limit: Schema.Int }),
       Result: Schema.Struct({ count: Schema.BigInt }),
-      execute: ({ enough, keyId }) => sql`SELECT count(*) AS count FROM (
+      execute: ({ keyId, limit }) => sql`SELECT count(*) AS count FROM (
         SELECT b.batch_id FROM (SELECT batch_id FROM vatproof.batches WHERE key_id = ${keyId}::uuid ORDER BY position DESC LIMIT 200) AS b
         WHERE coalesce((SELECT t.item FROM vatproof.tasks t WHERE t.batch_id = b.batch_id AND t.closed_by IS NULL ORDER BY t.item LIMIT 1),
           (SELECT u.chunk FROM vatproof.uploads u WHERE u.batch_id = b.batch_id ORDER BY u.chunk LIMIT 1)) IS NOT NULL
-        LIMIT ${enough}) AS o`
+        LIMIT ${limit}) AS o`
     }),
     isOpen: SqlSchema.findOne({
       Request: Schema.String,
@@ -88,8 +88,8 @@ const factsOf = (row: typeof Row.Type): BatchFacts => ({
 })
 
 const countsOf = (rows: ReadonlyArray<typeof Count.Type>): TaskCounts => {
-  const sum = (which: (row: typeof Count.Type) => boolean) =>
-    rows.filter(which).reduce((total, { count }) => total + Number(count), 0)
+  const sum = (predicate: (row: typeof Count.Type) => boolean) =>
+    rows.filter(predicate).reduce((total, { count }) => total + Number(count), 0)
   const queues = rows.map(({ member_state }) => sum((row) => row.state === "pending" && row.member_state === member_state))
   return {
     final: sum(({ state }) => state === "final"),
@@ -127,8 +127,8 @@ const make = Effect.gen(function* () {
     find,
     page: (keyId, before, limit) =>
       Effect.map(queries.findPage({ keyId, before, limit }).pipe(QueryPolicy.withRetry(retryFor)), (rows) => rows.map(factsOf)),
-    countOpen: (keyId, enough) =>
-      Effect.map(queries.countOpen({ keyId, enough }).pipe(QueryPolicy.withRetry(retryFor)), ({ count }) => Number(count)),
+    countOpen: (keyId, limit) =>
+      Effect.map(queries.countOpen({ keyId, limit }).pipe(QueryPolicy.withRetry(retryFor)), ({ count }) => Number(count)),
     count: (batchId) => Effect.map(queries.count(batchId).pipe(QueryPolicy.withRetry(retryFor)), countsOf),
     isOpen: (batchId) =>
       Effect.map(
@@ -142,7 +142,7 @@ const make = Effect.gen(function* () {
 
 const noBatch = Effect.succeed({ is_open: false })
 
-/** Impossible for a command without charge, precondition and expected version. */
+/** Errors that a command without charge, precondition and expected version cannot cause. */
 const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
 
 export const layer = Layer.effect(BatchStore, make)

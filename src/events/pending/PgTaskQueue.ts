@@ -1,4 +1,4 @@
-/** The task queue on vatproof.tasks. The append updates its facts, functions in migrations/functions/tasks.sql update its schedule. */
+/** The task queue on vatproof.tasks. The append updates the columns that are facts; functions in migrations/functions/tasks.sql update the schedule. */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -52,10 +52,10 @@ const makeSchedule = Effect.gen(function* () {
         )})`
   })
 
-  const claim = Effect.fnUntraced(function* (asked: ReadonlyArray<TaskPlaces>) {
+  const claim = Effect.fnUntraced(function* (requested: ReadonlyArray<TaskPlaces>) {
     const claim = crypto.uuidV7()
-    const [states, places] = [asked.map(({ memberState }) => memberState), asked.map(({ places }) => places)]
-    const wake = asked.map(({ wakeMs }) => wakeMs)
+    const [states, places] = [requested.map(({ memberState }) => memberState), requested.map(({ places }) => places)]
+    const wake = requested.map(({ wakeMs }) => wakeMs)
     const rows = yield* findClaimed({ claim, states, places, wake }).pipe(QueryPolicy.withRetry("0 millis"))
     return rows.map((row): ClaimedTask => ({
       taskId: row.task_id,
@@ -101,10 +101,10 @@ const make = Effect.gen(function* () {
   const schedule = yield* makeSchedule
 
   const accepted = Effect.fnUntraced(function* ({ accountId, batchId, keyId, position, vatId }: ClaimedTask) {
-    const nothingElse = { forceLive: false, requesterVatId: null, company: null, reference: null }
-    if (batchId !== null) return { accountId, keyId, vatId, request: nothingElse } satisfies AcceptedTask
+    const defaults = { forceLive: false, requesterVatId: null, company: null, reference: null }
+    if (batchId !== null) return { accountId, keyId, vatId, request: defaults } satisfies AcceptedTask
     const [event] = yield* events.read(position, 1)
-    if (event === undefined) return yield* Effect.die(`There is no event at position ${position}`)
+    if (event === undefined) return yield* Effect.die(`No event at position ${position}`)
     const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(event.data)
     const task = { accountId: account_id, keyId: key_id, vatId: vat_id }
     const plain = { forceLive: force_live, requesterVatId: null, company: null, reference: null }

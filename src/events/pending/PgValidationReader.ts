@@ -1,4 +1,4 @@
-/** Accepted validations from vatproof.tasks, and their answers straight from the events and personal documents. */
+/** Reads accepted validations from vatproof.tasks, and their answers from the events and personal documents. */
 import { Effect, Exit, Layer, Option, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
@@ -78,7 +78,7 @@ const makeAnswers = Effect.gen(function* () {
 
   const at = Effect.fnUntraced(function* (position: number) {
     const [event] = yield* verified(yield* events.read(position, 1))
-    return event === undefined ? yield* Effect.die(`There is no event at position ${position}`) : event
+    return event === undefined ? yield* Effect.die(`No event at position ${position}`) : event
   })
 
   const documentOf = (event: StoredEvent) =>

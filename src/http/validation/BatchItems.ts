@@ -1,27 +1,28 @@
-/** The items of an upload, and what its readers have in common. */
+/** Validates the items of an upload. Shared by the readers of all formats. */
 import { Option, Result, Schema } from "effect"
 import { batchItems, type BatchItem } from "#domain/pending/Batch.ts"
 import { plainText } from "#domain/kernel/PlainText.ts"
 
 export const Item = Schema.Struct({
   custom_id: plainText({ min: 1, max: 100 }).annotate({
-    description: "Your own id of the item, told with its result",
+    description: "Your own id of the item, returned with its result",
     examples: ["customer-4711"]
   }),
   vat_id: plainText({ min: 0, max: 100 }).annotate({
-    description: "As in GET /v1/validate/{vat_id}. One of wrong form stops no other: its result is `invalid_format`",
+    description:
+      "As in GET /v1/validate/{vat_id}. A malformed VAT ID does not affect other items; its result is `invalid_format`",
     examples: ["DE123456789"]
   })
 })
 
-/** Bytes of a line. */
+/** Maximum number of bytes of a line. */
 export const maxLine = 1024
 
-/** The failure says what is wrong with the text. */
+/** The failure describes the problem. */
 export type Read = Result.Result<void, string>
 export const done: Read = Result.succeed(undefined)
 
-/** Reads the text of one form, line by line without line ends, and gives its items to `add`. */
+/** Reads text of one format, line by line without line ends, and passes its items to `add`. */
 export interface LineReader {
   readonly line: (text: string) => Read
   readonly end: () => Read
@@ -30,9 +31,9 @@ export type MakeReader = (add: (value: unknown) => Read) => LineReader
 
 const decodeItem = Schema.decodeUnknownResult(Item, { onExcessProperty: "error", errors: "all" })
 export const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
-export const notJson = "This is not JSON"
+export const notJson = "Invalid JSON"
 
-/** Adds what is an item to a list that others empty. */
+/** Validates values and collects them as items. */
 export const makeItems = () => {
   let read: Array<BatchItem> = []
   let count = 0
@@ -40,12 +41,12 @@ export const makeItems = () => {
     add: (value: unknown): Read => {
       const item = decodeItem(value)
       if (Result.isFailure(item)) return Result.fail(`Item ${count + 1}: ${item.failure.message.replaceAll(/\s+/gu, " ")}`)
-      if (count === batchItems.most) return Result.fail(`A batch has at most ${batchItems.most} items`)
+      if (count === batchItems.max) return Result.fail(`A batch has at most ${batchItems.max} items`)
       count += 1
       read.push({ customId: item.success.custom_id, input: item.success.vat_id })
       return done
     },
-    /** What was read since the last time. */
+    /** Returns and removes the collected items. */
     take: (): ReadonlyArray<BatchItem> => {
       const taken = read
       read = []

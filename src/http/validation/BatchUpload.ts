@@ -1,14 +1,14 @@
-/** Reads the items of a batch while they arrive, as NDJSON, CSV or JSON: the memory that it needs does not grow with the upload. */
+/** Reads the items of a batch while they arrive, as NDJSON, CSV or JSON. Memory does not grow with the upload. */
 import { Effect, Option, Result, Schema, Stream } from "effect"
 import type { BatchItem } from "#domain/pending/Batch.ts"
 import { csvReader } from "#http/validation/BatchCsv.ts"
 import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
-/** A line takes time even if it is empty. JSON has several lines for an item. */
+/** Limits of an upload. Empty lines cost time as well. In JSON an item may have several lines. */
 const bounds = { bytes: 20 * 1024 * 1024, lines: 500_000 }
 
-/** Why nothing of the upload is accepted; `line` counts from 1, null if it concerns the whole. */
+/** The upload is rejected as a whole. `line` counts from 1; null if the problem concerns no single line. */
 export class InvalidUpload extends Schema.TaggedError<InvalidUpload>()("InvalidUpload", {
   line: Schema.NullOr(Schema.Int),
   problem: Schema.String
@@ -18,13 +18,13 @@ export class InvalidUpload extends Schema.TaggedError<InvalidUpload>()("InvalidU
   }
 }
 
-/** More bytes than an upload may have. */
+/** The upload exceeds the maximum number of bytes. */
 export class UploadTooLarge extends Schema.TaggedError<UploadTooLarge>()("UploadTooLarge", {}) {}
 
 const readers = { json: jsonReader, ndjson: ndjsonReader, csv: csvReader }
-export type UploadForm = keyof typeof readers
+export type UploadFormat = keyof typeof readers
 
-/** Texts of the bytes, line by line. */
+/** Decodes a line. Returns none for bytes that are not UTF-8, and for text with U+0000. */
 const makeDecoder = () => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array): Option.Option<string> =>
@@ -34,12 +34,12 @@ const makeDecoder = () => {
 const newLine = 10
 const closingBrace = 125
 
-type Taken<E> = Result.Result<ReadonlyArray<BatchItem>, E>
+type ReadItems<E> = Result.Result<ReadonlyArray<BatchItem>, E>
 
-/** Reads an upload by its parts and returns the items of each; the failure has the line. */
-const makeUpload = (form: UploadForm) => {
+/** Reads an upload part by part and returns the items of each. The failure has the line. */
+const makeUpload = (format: UploadFormat) => {
   const items = makeItems()
-  const reader = readers[form](items.add)
+  const reader = readers[format](items.add)
   const decode = makeDecoder()
   let line = 1
   let size = 0
@@ -48,22 +48,22 @@ const makeUpload = (form: UploadForm) => {
   const fail = (problem: string) => Result.fail(new InvalidUpload({ line, problem }))
 
   const readLine = (bytes: Uint8Array): Result.Result<void, InvalidUpload> => {
-    if (form !== "json" && bytes.length > maxLine) return fail(tooLong)
+    if (format !== "json" && bytes.length > maxLine) return fail(tooLong)
     if (line > bounds.lines) return fail(`A batch has at most ${bounds.lines} lines`)
     const text = decode(bytes)
     if (Option.isNone(text)) return fail("The text is not UTF-8")
-    const read = reader.line(form === "json" ? text.value : text.value.replace(/\r?\n?$/u, ""))
+    const read = reader.line(format === "json" ? text.value : text.value.replace(/\r?\n?$/u, ""))
     return Result.isFailure(read) ? fail(read.failure) : Result.succeed(undefined)
   }
 
-  /** JSON may have no line breaks: what was read of it so far ends behind an object. */
+  /** Returns the index of the last byte to read now: a line break or, in JSON without line breaks, the end of the last object. */
   const endOf = (bytes: Uint8Array, from: number) => {
     const end = bytes.indexOf(newLine, from)
-    return end === -1 && form === "json" ? bytes.lastIndexOf(closingBrace) : end
+    return end === -1 && format === "json" ? bytes.lastIndexOf(closingBrace) : end
   }
 
   return {
-    push: (part: Uint8Array): Taken<InvalidUpload | UploadTooLarge> => {
+    push: (part: Uint8Array): ReadItems<InvalidUpload | UploadTooLarge> => {
       size += part.length
       if (size > bounds.bytes) return Result.fail(new UploadTooLarge({}))
       const bytes = new Uint8Array(pending.length + part.length)
@@ -79,7 +79,7 @@ const makeUpload = (form: UploadForm) => {
       pending = bytes.slice(from)
       return pending.length > 2 * maxLine ? fail(tooLong) : Result.succeed(items.take())
     },
-    end: (): Taken<InvalidUpload> => {
+    end: (): ReadItems<InvalidUpload> => {
       const last = pending.length === 0 ? Result.succeed(undefined) : readLine(pending)
       if (Result.isFailure(last)) return Result.fail(last.failure)
       const ended = reader.end()
@@ -93,10 +93,10 @@ const makeUpload = (form: UploadForm) => {
 
 const tooLong = `A line has at most ${maxLine} bytes`
 
-/** The items of a body in parts. A body that is cut off fails as its stream does. */
-export const itemsOf = <E, R>(form: UploadForm, body: Stream.Stream<Uint8Array, E, R>) =>
+/** Returns the items of a body in parts. Fails with the error of the body if the body is cut off. */
+export const itemsOf = <E, R>(format: UploadFormat, body: Stream.Stream<Uint8Array, E, R>) =>
   Stream.suspend(() => {
-    const upload = makeUpload(form)
+    const upload = makeUpload(format)
     const parts = Stream.mapEffect(body, (part) => Effect.fromResult(upload.push(part)))
     return Stream.concat(parts, Stream.fromEffect(Effect.suspend(() => Effect.fromResult(upload.end()))))
   })

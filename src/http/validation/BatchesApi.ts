@@ -1,4 +1,4 @@
-/** POST /v1/batches and what belongs to it: many validations in one request (rules 81-84). */
+/** Endpoints under /v1/batches: many validations in one request (rules 81-85). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
@@ -20,38 +20,38 @@ export const defaultResults = 100
 const Batch = Schema.Struct({
   batch_id: Schema.String.annotate({ description: "The batch's id", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] }),
   status: Schema.Literals(["running", "paused", "finished", "cancelling", "cancelled"]).annotate({
-    description: "paused: the month's validations are used up, and it goes on by itself"
+    description: "paused: the monthly quota is used up; the batch continues when a new quota is available"
   }),
-  reason: Schema.NullOr(Schema.Literal("QUOTA")).annotate({ description: "Why it is paused; else null" }),
-  resets_at: Schema.NullOr(Timestamp).annotate({ description: "When a paused batch has a new quota; else null" }),
+  reason: Schema.NullOr(Schema.Literal("QUOTA")).annotate({ description: "Reason of the pause; null if not paused" }),
+  resets_at: Schema.NullOr(Timestamp).annotate({ description: "Start of the next quota period; null if not paused" }),
   counts: Schema.Struct({
     total: Schema.Int,
     pending: Schema.Int,
-    final: Schema.Int.annotate({ description: "Answered, and charged one each" }),
-    invalid_format: Schema.Int.annotate({ description: "No VAT ID: no source was asked" }),
-    duplicates: Schema.Int.annotate({ description: "The same VAT ID as an earlier item: told as that one, not charged" }),
+    final: Schema.Int.annotate({ description: "Answered; each is charged one validation" }),
+    invalid_format: Schema.Int.annotate({ description: "Not a VAT ID: no source was called, nothing was charged" }),
+    duplicates: Schema.Int.annotate({ description: "Same VAT ID as an earlier item: has the result of that item, not charged" }),
     expired: Schema.Int,
     cancelled: Schema.Int
   }),
   accepted_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "When pending items end without an answer" }),
+  expires_at: Timestamp.annotate({ description: "When pending items expire" }),
   estimated_end: Schema.NullOr(Timestamp).annotate({
-    description: "If the sources answer in a second and nobody else asks them; null once nothing is pending"
+    description: "Estimate for sources that answer within a second and have no other load; null if no item is pending"
   })
 }).annotate({ identifier: "Batch" })
 
 const BatchResult = Schema.Struct({
-  custom_id: Schema.NullOr(Schema.String).annotate({ description: "null once erased" }),
-  vat_id: Schema.NullOr(Schema.String).annotate({ description: "Normalised; as it was sent if its form is wrong" }),
+  custom_id: Schema.NullOr(Schema.String).annotate({ description: "null after erasure" }),
+  vat_id: Schema.NullOr(Schema.String).annotate({ description: "Normalised; for `invalid_format` the text as sent" }),
   status: Schema.Literals(["pending", "final", "invalid_format", "expired", "cancelled"]),
-  valid: Schema.optionalKey(Schema.Boolean.annotate({ description: "The verdict; only with the status final" })),
+  valid: Schema.optionalKey(Schema.Boolean.annotate({ description: "The verdict; only if the status is final" })),
   company_name: Schema.optionalKey(Schema.NullOr(Schema.String)),
   company_address: Schema.optionalKey(Schema.NullOr(Schema.String)),
   source: Schema.optionalKey(Schema.Literals(["vies", "bzst", "cache"])),
   source_timestamp: Schema.optionalKey(Timestamp),
   last_failure: Schema.optionalKey(
     Schema.NullOr(Schema.Struct({ source: Schema.NullOr(Schema.String), code: Schema.String })).annotate({
-      description: "Why the last attempt brought no answer; only while pending"
+      description: "Failure of the last attempt; only if the status is pending"
     })
   )
 }).annotate({ identifier: "BatchResult" })
@@ -69,11 +69,11 @@ const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxWaitSec
   default: 0
 })
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 20 })).annotate({
-  description: "Batches of a page",
+  description: "Maximum number of batches per page",
   default: defaultBatches
 })
 const ResultLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500 })).annotate({
-  description: "Results of a page; NDJSON and CSV have no pages",
+  description: "Maximum number of results per page; NDJSON and CSV have no pages",
   default: defaultResults
 })
 const cursor = Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
@@ -92,7 +92,10 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   ],
   headers: {
     prefer: Schema.optionalKey(
-      Schema.String.annotate({ description: "`wait=n`: wait up to n seconds for the end, at most 30", examples: ["wait=10"] })
+      Schema.String.annotate({
+        description: "`wait=n`: wait up to n seconds for the end of the batch, at most 30",
+        examples: ["wait=10"]
+      })
     ),
     "idempotency-key": IdempotencyKey.header
   },
@@ -111,9 +114,9 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     identifier: "submitBatch",
     summary: "Validate many VAT IDs",
     description:
-      "1 to 50,000 items, at most 20 MiB and 1 KiB a line. The batch is accepted as a whole or, with the line and what is wrong with it, not at all. A VAT ID of " +
-      "wrong form is no error: its item gets the result `invalid_format`. A VAT ID that is in the batch several times is asked and charged once. The batch counts one " +
-      "in the minute; each answered item is charged one. An item waits for its answer up to 35 days, so that a batch goes on by itself after a used-up quota or an outage."
+      "1 to 50,000 items, at most 20 MiB and 1 KiB per line. The batch is accepted or rejected as a whole; an error names the line and the problem. A malformed VAT ID " +
+      "does not reject the batch: its item gets the result `invalid_format`. A VAT ID that occurs several times is validated and charged once. The batch counts as one " +
+      "request in the minute; each answered item is charged one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota."
   })
 )
 
@@ -125,7 +128,7 @@ const get = HttpApiEndpoint.get("get", "/v1/batches/:batch_id", {
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "getBatch",
-    summary: "A batch and how far it is",
+    summary: "Get a batch and its progress",
     description: "Readable by the API key that submitted it; others get 404.",
     transform: numberParameters({ wait: Wait })
   })
@@ -138,8 +141,8 @@ const list = HttpApiEndpoint.get("list", "/v1/batches", {
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listBatches",
-    summary: "Your batches",
-    description: "Those of the API key, newest first.",
+    summary: "List batches",
+    description: "The batches of the API key, newest first.",
     transform: numberParameters({ limit: Limit })
   })
 )
@@ -150,18 +153,18 @@ const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", 
   headers: { accept: Schema.optionalKey(Schema.String) },
   success: [
     BatchResults,
-    text(ndjson, "One result per line, then a line with `end`"),
-    text(csv, "The same as a table (RFC 4180); the last row has the custom_id #end")
+    text(ndjson, "One result per line; the last line has `end`"),
+    text(csv, "One result per row (RFC 4180); the last row has the custom_id #end")
   ],
   error: [errorBody(400, ["VALIDATION_ERROR"]), ...errors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listBatchResults",
-    summary: "The results of a batch",
+    summary: "List the results of a batch",
     description:
-      `In the order of the items, whatever they have come to so far. For a few seconds after the upload the last ones may still be missing. Accept selects pages (${json}, the default), or all results as lines (${ndjson}) or as a table ` +
-      `(${csv}, in which an apostrophe before text prevents spreadsheets from reading it as a formula). The last line says whether the results are \`complete\`, ` +
-      "that is, none is pending or missing; without that line the transfer was cut off.",
+      `Results in the order of the items, including pending ones. The last items may be missing for a few seconds after the upload. Accept selects pages (${json}, the default), or all results as lines (${ndjson}) or as a table ` +
+      `(${csv}, in which an apostrophe before text prevents spreadsheets from reading it as a formula). The last line has \`complete\`: whether no result ` +
+      "is pending or missing. Without that line the transfer was cut off.",
     transform: numberParameters({ limit: ResultLimit })
   })
 )
@@ -173,9 +176,9 @@ const cancel = HttpApiEndpoint.post("cancel", "/v1/batches/:batch_id/cancel", {
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "cancelBatch",
-    summary: "Cancel what is pending of a batch",
+    summary: "Cancel the pending items of a batch",
     description:
-      "Charges nothing. Items that were answered stay what they are. The status is `cancelling` until all others have ended; the response waits up to 5 seconds for it."
+      "Charges nothing. Answered items keep their results. The status is `cancelling` until all pending items are cancelled; the response waits up to 5 seconds for that."
   })
 )
 

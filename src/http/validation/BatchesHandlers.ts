@@ -22,7 +22,7 @@ import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as Prefer from "#http/wire/Prefer.ts"
 
-const formOf = (contentType: string | undefined) => {
+const formatOf = (contentType: string | undefined) => {
   const type = (contentType ?? json).split(";", 1)[0]?.trim().toLowerCase()
   return type === json ? "json" : type === ndjson ? "ndjson" : type === csv ? "csv" : null
 }
@@ -37,7 +37,7 @@ const refused = ({ line, problem }: InvalidUpload) =>
 
 const negotiated = { vary: "Accept" }
 
-/** Reads the body and submits it. */
+/** Reads the items of the body and submits them. */
 const makeSubmit = Effect.gen(function* () {
   const { submit } = yield* Batches
   const { refuse } = yield* ValidateVatId
@@ -49,13 +49,13 @@ const makeSubmit = Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKey.parse(keyHeader)
     if (keyHeader !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem())
-    const form = formOf(request.headers["content-type"])
-    if (form === null) return yield* unsupported
+    const format = formatOf(request.headers["content-type"])
+    if (format === null) return yield* unsupported
     const key = Redacted.make(request.headers["x-api-key"] ?? "")
     const standing = MutableRef.make<Standing | null>(null)
     yield* refuse({ credential: { _tag: "Key", key }, standing })
     MutableRef.set(hints.standing, MutableRef.get(standing))
-    const items = itemsOf(form, request.stream)
+    const items = itemsOf(format, request.stream)
     const wait = Prefer.asyncWait(`respond-async,${prefer ?? ""}`, maxWaitSeconds) ?? Duration.zero
     const idempotency = Option.getOrNull(idempotencyKey)
     const { batch, isReplayed } = yield* submit({ caller, items, idempotencyKey: idempotency, wait })
@@ -69,18 +69,18 @@ const makeSubmit = Effect.gen(function* () {
 })
 
 /** The lines of a response. */
-interface LineForms {
+interface LineFormat {
   readonly first: string
   readonly line: (result: BatchResult) => string
   readonly last: (items: number, isComplete: boolean) => string
 }
 
-/** Gives functions that show results: a page, or all of them as lines or as a table. */
+/** Returns functions that render results: a page, or all of them as lines or as a table. */
 const makeResults = Effect.gen(function* () {
   const { results } = yield* Batches
   const cursors = yield* Cursor.make
 
-  /** Results up to the first item that is not in the log yet; each page is read when the client has taken the one before. */
+  /** Streams results up to the first item that is not in the log yet. Reads a page once the client has received the one before. */
   const allOf = ({ batchId, items }: BatchFacts) =>
     Stream.paginate(0, (first) =>
       Effect.map(results(batchId, first, batchItems.chunk), (page) => {
@@ -99,18 +99,18 @@ const makeResults = Effect.gen(function* () {
     return HttpServerResponse.jsonUnsafe({ data, next_cursor }, { headers: negotiated })
   })
 
-  /** The last line tells what was read: the results are complete if none was pending. */
-  const respondWith = (contentType: string, batch: BatchFacts, forms: LineForms) =>
+  /** Responds with all results. They are complete if every item has a result and none is pending. */
+  const respondWith = (contentType: string, batch: BatchFacts, format: LineFormat) =>
     Effect.sync(() => {
-      let [told, pending] = [0, 0]
+      let [count, pending] = [0, 0]
       const textOf = (result: BatchResult) => {
-        told += 1
+        count += 1
         if (result.status === "pending") pending += 1
-        return forms.line(result)
+        return format.line(result)
       }
-      const last = Stream.suspend(() => Stream.make(forms.last(told, told === batch.items && pending === 0)))
+      const last = Stream.suspend(() => Stream.make(format.last(count, count === batch.items && pending === 0)))
       const lines = Stream.map(Stream.chunks(allOf(batch)), (page) => page.map(textOf).join(""))
-      const body = Stream.make(forms.first).pipe(Stream.concat(lines), Stream.concat(last))
+      const body = Stream.make(format.first).pipe(Stream.concat(lines), Stream.concat(last))
       return HttpServerResponse.stream(Stream.encodeText(body), { contentType, headers: negotiated })
     })
 
@@ -146,7 +146,7 @@ export const layer = HttpApiBuilder.group(
           Effect.catchTags({
             InvalidUpload: refused,
             UploadTooLarge: () => tooLarge,
-            HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload broke off; send it again" }])
+            HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload was interrupted; send it again" }])
           }),
           FailureResponses.respond
         )
@@ -165,9 +165,9 @@ export const layer = HttpApiBuilder.group(
           const caller = yield* CurrentKey
           const list = `batches/${caller.keyId}`
           const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : yield* cursors.decode(list, cursor)
-          const found = yield* page(caller.keyId, before, limit + 1)
-          const data = yield* Effect.forEach(found.slice(0, limit), (batch) => shown(caller, batch))
-          const last = found.length > limit ? found[limit - 1] : undefined
+          const batches = yield* page(caller.keyId, before, limit + 1)
+          const data = yield* Effect.forEach(batches.slice(0, limit), (batch) => shown(caller, batch))
+          const last = batches.length > limit ? batches[limit - 1] : undefined
           const next_cursor = last === undefined ? null : cursors.encode(list, last.position)
           return HttpServerResponse.jsonUnsafe({ data, next_cursor })
         }, FailureResponses.respond)
@@ -177,9 +177,9 @@ export const layer = HttpApiBuilder.group(
         Effect.fnUntraced(function* ({ headers, params, query: { cursor, limit = defaultResults } }) {
           const { keyId } = yield* CurrentKey
           const batch = yield* find(keyId, params.batch_id)
-          const form = Option.getOrElse(mediaType(headers.accept, [json, ndjson, csv]), () => json)
-          if (form === json) return yield* results.page(batch, cursor, limit)
-          return yield* form === csv ? results.table(batch) : results.lines(batch)
+          const format = Option.getOrElse(mediaType(headers.accept, [json, ndjson, csv]), () => json)
+          if (format === json) return yield* results.page(batch, cursor, limit)
+          return yield* format === csv ? results.table(batch) : results.lines(batch)
         }, FailureResponses.respond)
       )
       .handle(
@@ -192,8 +192,8 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/** What a source is asked at once, and how long it takes. */
-const assumed = { places: 10, call: Duration.seconds(1) }
+/** Assumed concurrent calls per member state, and duration of a call. */
+const assumed = { concurrency: 10, call: Duration.seconds(1) }
 
 const shown = (caller: KeyCaller, batch: BatchRecord) =>
   Effect.map(Clock.currentTimeMillis, (nowMs) => {
@@ -201,8 +201,8 @@ const shown = (caller: KeyCaller, batch: BatchRecord) =>
     const { cancelled, expired, final, longestQueue, pending, waitForQuota } = counts
     const isPaused = waitForQuota > 0 && !isCancelled
     const resets = DateTime.formatIso(caller.period.end)
-    const leftMs = Math.ceil(longestQueue / assumed.places) * Duration.toMillis(assumed.call)
-    const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + leftMs))
+    const remainingMs = Math.ceil(longestQueue / assumed.concurrency) * Duration.toMillis(assumed.call)
+    const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))
     return {
       batch_id: batchId,
       status: statusOf(pending > 0, isPaused, isCancelled),

@@ -44,12 +44,12 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
   const queue = Layer.succeed(
     TaskQueue,
     TaskQueue.of({
-      claim: (asked) =>
+      claim: (requested) =>
         Effect.sync(() => {
           const now = clock.currentTimeMillisUnsafe()
           due = [...due, ...waiting.filter(({ dueMs }) => dueMs <= now).map(({ taskId }) => taskId)]
           waiting = waiting.filter(({ dueMs }) => dueMs > now)
-          const free = asked.find(({ memberState }) => memberState === "DE")?.places ?? 0
+          const free = requested.find(({ memberState }) => memberState === "DE")?.places ?? 0
           return due.splice(0, free).map(claimed)
         }),
       keep: () => Effect.void,
@@ -62,7 +62,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
           vatId: "DE123456789",
           request: { forceLive: false, requesterVatId: null, company: null, reference: null }
         }),
-      close: () => Effect.die("no task ends without an answer here")
+      close: () => Effect.die("unused")
     })
   )
   return { queue, isIdle: () => due.length === 0 }
@@ -133,15 +133,15 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
   const { isIdle, queue } = yield* makeQueue(items)
   const clock = yield* Clock.Clock
   let running = 0
-  let most = 0
+  let maxRunning = 0
   let answered = 0
   const callsOn = new Map<number, number>()
 
-  const validating = Effect.gen(function* () {
+  const makeValidate = Effect.gen(function* () {
     const spend = yield* ViesBudget.make(perDay)
     const call = Effect.gen(function* () {
       running += 1
-      most = Math.max(most, running)
+      maxRunning = Math.max(maxRunning, running)
       const day = Math.floor(clock.currentTimeMillisUnsafe() / dayMs)
       callsOn.set(day, (callsOn.get(day) ?? 0) + 1)
       yield* Effect.delay(Effect.void, answerTime)
@@ -167,34 +167,34 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
     NodeCrypto.layer,
     Layer.mock(Identity, { refreshKeyId: () => Effect.succeed(caller), byAddress: () => assert.fail("every item has a key") }),
     Layer.mock(Sources, { status: Effect.succeed(status) }),
-    Layer.unwrap(Effect.map(validating, (members) => Layer.mock(ValidateVatId, members))).pipe(Layer.provide(limits))
+    Layer.unwrap(Effect.map(makeValidate, (members) => Layer.mock(ValidateVatId, members))).pipe(Layer.provide(limits))
   )
   const scope = yield* Scope.make()
   yield* Layer.buildWithScope(Layer.provide(TaskEngine.layer, services), scope)
   const startedMs = clock.currentTimeMillisUnsafe()
-  const pass = Effect.suspend(() => TestClock.adjust(running === 0 && isIdle() ? "5 minutes" : "1 second"))
-  yield* Effect.repeat(pass, { until: () => answered === items })
+  const advance = Effect.suspend(() => TestClock.adjust(running === 0 && isIdle() ? "5 minutes" : "1 second"))
+  yield* Effect.repeat(advance, { until: () => answered === items })
   yield* Scope.close(scope, Exit.void)
   return {
     hours: (clock.currentTimeMillisUnsafe() - startedMs) / Duration.toMillis(Duration.hours(1)),
-    most,
+    maxRunning,
     callsOn: [...callsOn.values()]
   }
 })
 
 describe("many items of one member state whose register takes a second", () => {
-  it.effect("are answered in 1.2 hours if they are 36,000, with at most ten calls at once", function* () {
+  it.effect("take at most 1.2 hours for 36,000 items, with at most ten concurrent calls", function* () {
     const items = 36_000
-    const { callsOn, hours, most } = yield* simulate(items, unlimited)
+    const { callsOn, hours, maxRunning } = yield* simulate(items, unlimited)
     assert.isAtMost(hours, 1.2)
-    assert.strictEqual(most, places)
+    assert.strictEqual(maxRunning, places)
     assert.deepStrictEqual(callsOn, [items])
   })
 
-  it.effect("leave a fifth of the day's budget to callers who wait", function* () {
+  it.effect("leave a fifth of the daily budget to synchronous requests", function* () {
     yield* TestClock.adjust("22 hours")
-    const { callsOn, most } = yield* simulate(2_000, 2_000)
-    assert.isAtMost(most, places)
+    const { callsOn, maxRunning } = yield* simulate(2_000, 2_000)
+    assert.isAtMost(maxRunning, places)
     assert.deepStrictEqual(callsOn, [1_600, 400])
   })
 })

@@ -17,10 +17,10 @@ const claimed = (count: number) =>
     isCancelled: false
   }))
 
-/** The slots of a member state, and the age from which tasks that wait for its register are claimed. */
+/** Returns the slots of a member state, and the minimum age in ms of the last attempt of tasks that wait for its register. */
 const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
-  const found = pacing.places(nowMs).find(({ memberState }) => memberState === "SE")
-  return found === undefined ? null : [found.places, found.wakeMs]
+  const slots = pacing.places(nowMs).find(({ memberState }) => memberState === "SE")
+  return slots === undefined ? null : [slots.places, slots.wakeMs]
 }
 
 describe("the pace of a member state's tasks", () => {

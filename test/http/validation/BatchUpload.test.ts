@@ -1,15 +1,15 @@
 import { Effect, Stream } from "effect"
 import { describe } from "vitest"
-import { itemsOf, type UploadForm } from "#http/validation/BatchUpload.ts"
+import { itemsOf, type UploadFormat } from "#http/validation/BatchUpload.ts"
 import { assert, it } from "#test/support/Test.ts"
 
-/** The items of a body that arrives in parts of so many bytes. */
-const read = (form: UploadForm, body: string, partSize: number) => {
+/** Reads the items of a body that arrives in parts of `partSize` bytes. */
+const read = (format: UploadFormat, body: string, partSize: number) => {
   const bytes = new TextEncoder().encode(body)
   const parts = Array.from({ length: Math.ceil(bytes.length / partSize) }, (_, part) =>
     bytes.slice(part * partSize, (part + 1) * partSize)
   )
-  return Effect.map(Stream.runCollect(itemsOf(form, Stream.fromIterable(parts))), (items) =>
+  return Effect.map(Stream.runCollect(itemsOf(format, Stream.fromIterable(parts))), (items) =>
     items.flat().map(({ customId, input }) => [customId, input])
   )
 }
@@ -28,22 +28,22 @@ describe("an upload", () => {
     ["json", `\u{feff}${JSON.stringify({ items: objects }, null, 2)}\r\n`],
     ["ndjson", `${objects.map((object) => JSON.stringify(object)).join("\r\n")}`],
     ["csv", `Custom_ID;vat_id\n\n${quoted.join("\n")}\n`]
-  ] as const)("has the same items however it is cut: %s", function* ([form, body]) {
-    for (const partSize of [1, 2, 3, 7, 64, 4096]) assert.deepStrictEqual(yield* read(form, body, partSize), items)
+  ] as const)("has the same items for every size of parts: %s", function* ([format, body]) {
+    for (const partSize of [1, 2, 3, 7, 64, 4096]) assert.deepStrictEqual(yield* read(format, body, partSize), items)
   })
 
   it.effect.each([
-    ["json", '{"items":[{"custom_id":"a\n","vat_id":""}]}', 2, "This is not JSON"],
+    ["json", '{"items":[{"custom_id":"a\n","vat_id":""}]}', 2, "Invalid JSON"],
     ["json", '{"items":[]}', null, "A batch has at least one item"],
     ["json", '{"items":[{"custom_id":"a","vat_id":""}]}\n}', 2, 'The body must be {"items"'],
     ["json", '{"items":[\n{"custom_id":"a","vat_id":"","more":1}]}', 2, "Item 1: "],
     ["ndjson", '{"custom_id":"a","vat_id":""}\n[]', 2, "Item 2: "],
-    ["csv", "vat_id,custom_id\n1,2,3", 2, "The line has 3 cells, not 2"],
-    ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A quoted cell goes on after its quotation mark"],
+    ["csv", "vat_id,custom_id\n1,2,3", 2, "The line has 3 cells; expected 2"],
+    ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A cell must end at its closing quotation mark"],
     ["csv", "a,b\n1,2", 1, "The first line must name the columns"]
-  ] as const)("is refused with its line: %s", function* ([form, body, line, problem]) {
+  ] as const)("is rejected with the number of the line: %s", function* ([format, body, line, problem]) {
     for (const partSize of [3, 4096]) {
-      const error = yield* Effect.flip(read(form, body, partSize))
+      const error = yield* Effect.flip(read(format, body, partSize))
       assert.strictEqual(error._tag === "InvalidUpload" ? error.line : undefined, line, String(error))
       assert.include(error.message, problem)
     }

@@ -13,7 +13,7 @@ const path = "/v1/batches"
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 const idOf = ({ body }: Reply) => Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)
 
-/** Sends a body as it is. */
+/** Uploads a body without encoding it. */
 const upload = Effect.fnUntraced(function* (key: string, contentType: string, body: string | Uint8Array) {
   const { baseUrl } = yield* RunningService.RunningService
   const http = yield* HttpClient.HttpClient
@@ -28,13 +28,13 @@ const upload = Effect.fnUntraced(function* (key: string, contentType: string, bo
   return reply
 })
 
-const countOf = Effect.fnUntraced(function* (what: "events" | "uploads") {
+const countOf = Effect.fnUntraced(function* (table: "events" | "uploads") {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ count: Schema.BigInt }),
     execute: () =>
-      what === "uploads"
+      table === "uploads"
         ? sql`SELECT count(*) AS count FROM vatproof.uploads`
         : sql`SELECT count(*) AS count FROM vatproof.events WHERE type LIKE 'Batch%'`
   })
@@ -50,7 +50,7 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
 })
 
 layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServices: true })("POST /v1/batches", (it) => {
-  it.effect("tells every item its fate in input order, and asks nothing about wrong syntax", function* () {
+  it.effect("returns a result for every item in input order, and calls no source for malformed VAT IDs", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     const lines = ["custom_id;vat_id", '"=one";ATU10550001', "two;NO123", "three;ATU 10550001", "four;ATU10550002"]
@@ -72,11 +72,11 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
       ]
     })
     const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(first.body)
-    const rest = yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor } })
-    assert.containSubset(rest.body, { data: [{ custom_id: "four", status: "final" }], next_cursor: null })
-    const lined = yield* get(`${path}/${id}/results`, { key, headers: { accept: "application/x-ndjson" } })
-    assert.deepStrictEqual(lined.text.trimEnd().split("\n").length, 5)
-    assert.match(lined.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
+    const second = yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor } })
+    assert.containSubset(second.body, { data: [{ custom_id: "four", status: "final" }], next_cursor: null })
+    const ndjson = yield* get(`${path}/${id}/results`, { key, headers: { accept: "application/x-ndjson" } })
+    assert.deepStrictEqual(ndjson.text.trimEnd().split("\n").length, 5)
+    assert.match(ndjson.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
     const table = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
     assert.match(table.text, /^custom_id,vat_id,status,[^\n]*\r\n"'=one","ATU10550001","final",true,/u)
     assert.match(table.text, /\r\n#end,,complete,{6}\r\n$/u)
@@ -87,7 +87,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     assert.containSubset((yield* get("/v1/validations", { key })).body, { data: [], next_cursor: null })
   })
 
-  it.effect("refuses a wrong upload with the line, and accepts nothing of it", function* () {
+  it.effect("rejects an invalid upload as a whole and names the line", function* () {
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     const before = yield* countOf("events")
@@ -102,17 +102,17 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
       ["text/csv", Uint8Array.of(0xff, 0xfe, 0x61, 0), "line 1"],
       ["application/json", `{"items":[${good},${good}`, "line 1"]
     ] as const
-    for (const [type, body, where] of uploads) {
+    for (const [type, body, line] of uploads) {
       const reply = yield* upload(key, type, body)
       assertProblem(reply, "VALIDATION_ERROR")
-      assert.include(reply.text, where)
+      assert.include(reply.text, line)
     }
     assertProblem(yield* upload(key, "text/plain", good), "UNSUPPORTED_MEDIA_TYPE")
     assertProblem(yield* upload(key, ndjson, `${" ".repeat(1_000)}\n`.repeat((21 * 1024 * 1024) / 1_000)), "PAYLOAD_TOO_LARGE")
     assert.deepStrictEqual([yield* countOf("events"), yield* countOf("uploads")], [before, 0])
   })
 
-  it.effect("is one batch for one Idempotency-Key, and cancels what is pending", function* () {
+  it.effect("accepts one batch per Idempotency-Key, and cancels pending items", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -127,11 +127,11 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     const again = yield* post(path, { items }, { key, headers })
     assert.deepStrictEqual([again.status, yield* idOf(again), again.headers["idempotent-replayed"]], [202, id, "true"])
     assertProblem(yield* post(path, { items: items.slice(1) }, { key, headers }), "IDEMPOTENCY_KEY_REUSED")
-    const tried = yield* Effect.repeat(get(`${path}/${id}/results`, { key }), {
+    const attempted = yield* Effect.repeat(get(`${path}/${id}/results`, { key }), {
       schedule: Schedule.spaced("100 millis"),
       until: ({ text }) => text.includes("MS_UNAVAILABLE")
     })
-    assert.containSubset(tried.body, {
+    assert.containSubset(attempted.body, {
       data: [{ status: "pending", last_failure: { source: "vies", code: "MS_UNAVAILABLE" } }]
     })
     const cancelled = yield* post(`${path}/${id}/cancel`, undefined, { key })
@@ -140,7 +140,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     yield* sandbox.configure({ vies_unavailable_member_states: [] })
   })
 
-  it.effect("tells and cancels items across the chunks in which they are stored", function* () {
+  it.effect("pages and cancels items across chunks", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -148,11 +148,11 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     const vatIdOf = (item: number) => (item === 1_100 ? "ATU10550001" : `SE${556_000_000_000 + (item % 1_098)}01`.slice(0, 14))
     const lines = Array.from({ length: 1_101 }, (_, item) => JSON.stringify({ custom_id: `${item}`, vat_id: vatIdOf(item) }))
     const id = yield* idOf(yield* upload(key, "application/x-ndjson", lines.join("\n")))
-    const told = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { limit: "500" } }), {
+    const attempted = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { limit: "500" } }), {
       schedule: Schedule.spaced("100 millis"),
       until: ({ text }) => text.includes("MS_UNAVAILABLE")
     })
-    const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(told.body)
+    const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(attempted.body)
     assert.containSubset((yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor, limit: "1" } })).body, {
       data: [{ custom_id: "500" }]
     })
@@ -179,35 +179,38 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     yield* sandbox.configure({ vies_unavailable_member_states: [] })
   })
 
-  it.effect("answers the key of a running upload with a conflict, and forgets an upload that is cut off", function* () {
-    const { baseUrl, newKey, post } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
-    const line = `${JSON.stringify(items[0])}\n`
-    const headers = { "idempotency-key": "cut off" }
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
-        const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "idempotency-key: cut off"]
-        const length = ["content-type: application/x-ndjson", "content-length: 100000"]
-        yield* connection.send(`${[...head, ...length].join("\r\n")}\r\n\r\n${line.repeat(600)}`)
-        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
-        assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
+  it.effect(
+    "rejects a concurrent request with the Idempotency-Key of a running upload, and discards an interrupted upload",
+    function* () {
+      const { baseUrl, newKey, post } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
+      const line = `${JSON.stringify(items[0])}\n`
+      const headers = { "idempotency-key": "cut off" }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
+          const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "idempotency-key: cut off"]
+          const length = ["content-type: application/x-ndjson", "content-length: 100000"]
+          yield* connection.send(`${[...head, ...length].join("\r\n")}\r\n\r\n${line.repeat(600)}`)
+          yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
+          assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
+        })
+      )
+      yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
+      const again = yield* Effect.repeat(post(path, { items }, { key, headers }), {
+        schedule: Schedule.spaced("20 millis"),
+        until: ({ status }) => status !== 409
       })
-    )
-    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
-    const again = yield* Effect.repeat(post(path, { items }, { key, headers }), {
-      schedule: Schedule.spaced("20 millis"),
-      until: ({ status }) => status !== 409
-    })
-    assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
-  })
+      assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
+    }
+  )
 })
 
 layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2", PLAN_FREE_PER_MINUTE: "100" }), { excludeTestServices: true })(
-  "a full quota",
+  "a used-up quota",
   (it) => {
-    it.effect("pauses the batch, which goes on by itself in the next month", function* () {
+    it.effect("pauses the batch until the next month", function* () {
       const { get, newKey, post, travel } = yield* RunningService.RunningService
       const key = yield* newKey
       const items = [1, 2, 3].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1055000${number}` }))
@@ -223,12 +226,11 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2", PLAN_FREE_PER_MINUTE: "10
       assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
     })
 
-    it.effect("leaves room for others: a key has twenty open batches", function* () {
+    it.effect("limits a key to twenty open batches", function* () {
       const { newKey, post } = yield* RunningService.RunningService
       const key = yield* newKey
       const submit = (number: number) => post(path, { items: [{ custom_id: "a", vat_id: `ATU105500${number + 10}` }] }, { key })
-      const used = yield* idOf(yield* submit(0))
-      yield* finished(key, used)
+      yield* finished(key, yield* idOf(yield* submit(0)))
       yield* finished(key, yield* idOf(yield* submit(1)))
       for (let number = 2; number < 22; number += 1) assert.strictEqual((yield* submit(number)).status, 202)
       assertProblem(yield* submit(22), "RATE_LIMIT_EXCEEDED")
