@@ -18,6 +18,13 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
   const url = yield* LogDatabase.make(name)
   if (events > 0) {
     const contents = { events, vatIds: Math.ceil(events / eventsPerVatId), keys: Math.ceil(events / eventsPerKey) }
+    // A notary continues a log that it has signed before, and refuses one that begins with generated events.
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Workload.prepare(yield* Servers.service(url))
+        yield* Settled.wait(url)
+      })
+    )
     yield* LogDatabase.fill(url, contents)
     // Another process signs and projects the generated events, so that the measured one starts as after a restart.
     yield* Effect.scoped(Effect.andThen(Servers.service(url), Settled.wait(url)))
