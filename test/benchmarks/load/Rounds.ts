@@ -1,4 +1,7 @@
-/** Runs compared loads in rounds. The order changes with each round, so that no load always follows the same one. */
+/**
+ * Runs compared loads in rounds. Each load follows each of its neighbours equally often: a load runs differently after a busy server than
+ * after an idle one.
+ */
 import { Array as Arr, Effect } from "effect"
 import type { LoadResult } from "#test/benchmarks/load/Load.ts"
 
@@ -11,10 +14,16 @@ export interface Series<E, R> {
 
 export const series = <E, R>(load: Effect.Effect<LoadResult, E, R>): Series<E, R> => ({ load, results: [] })
 
+/** The next load comes first in every second round, and every other round runs backwards. */
+const orderOf = <A>(number: number, comparison: ReadonlyArray<A>) => {
+  const rotated = Arr.rotate(comparison, -Math.floor(number / 2))
+  return number % 2 === 0 ? rotated : Arr.reverse(rotated)
+}
+
 /** Runs one round of each comparison, one comparison after the other. */
 export const round = Effect.fnUntraced(function* <E, R>(number: number, comparisons: ReadonlyArray<ReadonlyArray<Series<E, R>>>) {
   for (const comparison of comparisons) {
-    for (const { load, results } of Arr.rotate(comparison, -number)) results.push(yield* load)
+    for (const { load, results } of orderOf(number, comparison)) results.push(yield* load)
   }
 })
 
