@@ -51,11 +51,12 @@ const make = Effect.gen(function* () {
     return hasEnded ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)
   })
 
-  const byKey = (key: Redacted.Redacted) => {
-    const text = Redacted.value(key)
-    // Most wrong keys fail their checksum, which costs no query.
-    return isWellFormed(text) ? byHash(crypto.sha256Hex(text)) : Effect.fail(new InvalidApiKey({}))
-  }
+  const byKey = (key: Redacted.Redacted) =>
+    Effect.suspend(() => {
+      const text = Redacted.value(key)
+      // Most wrong keys fail their checksum, which costs no query.
+      return isWellFormed(text) ? byHash(crypto.sha256Hex(text)) : Effect.fail(new InvalidApiKey({}))
+    })
 
   const byKeyId = Effect.fnUntraced(function* (keyId: string) {
     const [row] = yield* findHash(keyId).pipe(QueryPolicy.withRetry(retryFor))
