@@ -7,6 +7,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { noRequest, RequestContext, type ServedRequest } from "#domain/kernel/RequestContext.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
+import { whenSampled } from "#domain/kernel/WhenSampled.ts"
 import * as Append from "#events/store/Append.ts"
 import * as AppendCommand from "#events/store/AppendCommand.ts"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
@@ -111,6 +112,7 @@ const refusals = [...uncharged, "VersionConflict"] as const
 
 /** Wraps an append in a span if its request's trace is sampled; background work on the log links to it (`TraceLinks`). */
 const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
+  const inSpan = whenSampled("EventStore.append")
   const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
     Effect.tap(appended, ({ position }) =>
       Effect.map(Effect.currentSpan, (span) => traceLinks.note(position, span)).pipe(Effect.ignore)
@@ -121,7 +123,7 @@ const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
   ): Effect.Effect<AppendCommand.Appended, E> =>
     Effect.withFiber((fiber) => {
       const appended = append(fiber.getRef(RequestContext))
-      return fiber.cache.span?.sampled === true ? Effect.withSpan(noted(appended), "EventStore.append") : appended
+      return fiber.cache.span?.sampled === true ? inSpan(noted(appended)) : appended
     })
 })
 
