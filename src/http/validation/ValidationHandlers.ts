@@ -138,6 +138,17 @@ export const warningOf = ({ served }: Validation, company: CompanyData | null) =
   return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
 }
 
+/** Answers in the cache are the same objects for all requests, and formatting a time takes microseconds. */
+const timestamps = new WeakMap<DateTime.Utc, string>()
+
+const timestampOf = (time: DateTime.Utc) => {
+  const known = timestamps.get(time)
+  if (known !== undefined) return known
+  const text = DateTime.formatIso(time)
+  timestamps.set(time, text)
+  return text
+}
+
 /** The body as `ValidationResult` describes it. */
 export const bodyOf = (
   { answer, confirmation, consultationNumber, served, vatId }: Validation,
@@ -152,7 +163,7 @@ export const bodyOf = (
   company_name: answer.company_name,
   company_address: answer.company_address,
   source: served === "live" ? answer.source : "cache",
-  source_timestamp: DateTime.formatIso(answer.answered_at),
+  source_timestamp: timestampOf(answer.answered_at),
   cache: served !== "live",
   qualified_confirmation: confirmation === null ? null : confirmationOf(confirmation, format),
   consultation_number: consultationNumber,
