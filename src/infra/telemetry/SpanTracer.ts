@@ -3,10 +3,12 @@
  * instrumentation and costs as much as the spans (docs/decisions/0004-telemetry.md).
  */
 import * as OtelTracer from "@effect/opentelemetry/OtelTracer"
-import { BasicTracerProvider } from "@opentelemetry/sdk-trace-base"
+import { ROOT_CONTEXT, SpanKind } from "@opentelemetry/api"
+import { BasicTracerProvider, type IdGenerator, RandomIdGenerator, SamplingDecision } from "@opentelemetry/sdk-trace-base"
 import type { Resource } from "@opentelemetry/resources"
-import { Cause, Effect, Exit, Predicate, Tracer } from "effect"
+import { Cause, Effect, Exit, Option, Predicate, Tracer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { DeferredSpan, type SpanIds, type SpanOptions } from "#infra/telemetry/DeferredSpan.ts"
 import { defectAttribute } from "#infra/telemetry/ExportedSpan.ts"
 import * as TailSampling from "#infra/telemetry/TailSampling.ts"
 import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
@@ -17,18 +19,47 @@ export interface SpanTracerOptions {
   readonly emit: TailSampling.TailSamplingOptions["emit"]
 }
 
-export const make = ({ emit, resource, sampler }: SpanTracerOptions): Effect.Effect<Tracer.Tracer> => {
-  const processor = TailSampling.makeProcessor({ keepsFailures: sampler.name !== "always_off", emit })
-  const provider = new BasicTracerProvider({
-    resource,
-    sampler: TailSampling.makeSampler(sampler),
-    spanProcessors: [processor]
-  })
+export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): Effect.Effect<Tracer.Tracer> => {
+  const processor = TailSampling.makeProcessor({ keepsFailures: settings.name !== "always_off", emit })
+  const sampler = TailSampling.makeSampler(settings)
+  const random = new RandomIdGenerator()
+  /** The SDK takes ids from a generator only. */
+  let given: SpanIds | undefined
+  const idGenerator: IdGenerator = {
+    generateTraceId: () => given?.traceId ?? random.generateTraceId(),
+    generateSpanId: () => given?.spanId ?? random.generateSpanId()
+  }
+  const provider = new BasicTracerProvider({ resource, sampler, idGenerator, spanProcessors: [processor] })
+
   return OtelTracer.make.pipe(
-    Effect.map((tracer) => Tracer.make({ span: (options) => namingFailures(tracer.span(options)) })),
+    Effect.map((tracer) => {
+      const create = (options: SpanOptions) => namingFailures(tracer.span({ ...options, parent: recordedParent(options) }))
+      const createAs = (options: SpanOptions, ids: SpanIds) => {
+        given = ids
+        const span = create(options)
+        given = undefined
+        return span
+      }
+      /** Begins a trace. */
+      const begin = (options: SpanOptions) => {
+        const ids = { traceId: random.generateTraceId(), spanId: random.generateSpanId() }
+        const { decision } = sampler.shouldSample(ROOT_CONTEXT, ids.traceId, options.name, SpanKind.SERVER, {}, [])
+        return decision === SamplingDecision.RECORD_AND_SAMPLED
+          ? createAs(options, ids)
+          : new DeferredSpan(options, ids, createAs)
+      }
+      return Tracer.make({ span: (options) => (beginsRequest(options) ? begin(options) : create(options)) })
+    }),
     Effect.provideService(OtelTracer.OtelTracer, provider.getTracer("vatproof"))
   )
 }
+
+const beginsRequest = ({ kind, links, parent, root }: SpanOptions) =>
+  kind === "server" && links.length === 0 && (root || Option.isNone(parent))
+
+/** The SDK needs the parent of a span that it records. */
+const recordedParent = ({ parent }: SpanOptions) =>
+  Option.map(parent, (span) => (span instanceof DeferredSpan ? span.recorded : span))
 
 /** Records the name of a failure. The library would record its message and stack, which may contain personal data. */
 const namingFailures = (span: Tracer.Span): Tracer.Span => {
