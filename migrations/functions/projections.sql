@@ -213,9 +213,9 @@ $$;
 
 -- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the inline projections. The tables have no schema here: the caller's
 -- search_path selects those of the schema vatproof for the append, and temporary ones for the rebuild.
--- Nearly all events are repeated answers, which change streams and meters only. Their JSON is not parsed.
+-- Nearly all events repeat an answer, which changes streams and meters only (p_repeats_only). Their JSON is not parsed.
 -- enable_bitmapscan = off: with stale statistics a bitmap scan of another index would read the whole partition.
-CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
+CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint, p_repeats_only boolean) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
   has_lists boolean;
   has_answers boolean;
@@ -230,13 +230,15 @@ DECLARE
   ended record;
   open_task uuid;
 BEGIN
-  SELECT bool_or(e.type IN ('ReceiptIssued', 'BatchItemsAccepted')), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
-    bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
-    bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked')),
-    bool_or(e.type IN ('ValidationAccepted', 'BatchItemsAccepted')), bool_or(e.causation_id IS NOT NULL), bool_or(e.type IN ('BatchAccepted', 'BatchCancelled')),
-    bool_or(e.type = 'BatchItemsCancelled')
-    INTO has_lists, has_answers, has_erasures, has_accounts, has_keys, has_auditors, has_tasks, has_closings, has_batches, has_cancelled
-    FROM (SELECT type, causation_id, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
+  IF NOT p_repeats_only THEN
+    SELECT bool_or(e.type IN ('ReceiptIssued', 'BatchItemsAccepted')), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
+      bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
+      bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked')),
+      bool_or(e.type IN ('ValidationAccepted', 'BatchItemsAccepted')), bool_or(e.causation_id IS NOT NULL), bool_or(e.type IN ('BatchAccepted', 'BatchCancelled')),
+      bool_or(e.type = 'BatchItemsCancelled')
+      INTO has_lists, has_answers, has_erasures, has_accounts, has_keys, has_auditors, has_tasks, has_closings, has_batches, has_cancelled
+      FROM (SELECT type, causation_id, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
+  END IF;
 
   INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
     SELECT r.log_id, r.stream_id, r.version, r.first_position, r.last_position FROM vatproof.streams_rows(p_log, p_from, p_to) r

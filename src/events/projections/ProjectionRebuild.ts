@@ -93,7 +93,7 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
         while (applied < head) {
           const to = Math.min(head, applied + stepSize)
           yield* reads.requireEvents("inline", applied, to)
-          yield* sql`SELECT vatproof.project(${logId}::smallint, ${applied}::bigint, ${to}::bigint)`
+          yield* sql`SELECT vatproof.project(${logId}::smallint, ${applied}::bigint, ${to}::bigint, false)`
           applied = to
           yield* progress(applied, head)
         }

@@ -81,7 +81,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
       "SELECT vatproof.ensure_partitions(0::smallint)",
       "SELECT vatproof.position_at(0::smallint, now())",
       "SELECT vatproof.claim_notary(0::smallint, gen_random_uuid(), 1000)",
-      "SELECT vatproof.project(0::smallint, 0, 1)",
+      "SELECT vatproof.project(0::smallint, 0, 1, false)",
       "SET ROLE vatproof_owner",
       "SELECT pg_read_file('/etc/passwd')"
     ]
