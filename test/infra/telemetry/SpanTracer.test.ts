@@ -58,6 +58,22 @@ describe("SpanTracer", () => {
     assert.strictEqual(groups.length, kept ? 1 : 0)
   })
 
+  it.effect("exports a kept trace that is not sampled with the ids that its request had", function* () {
+    let known = ""
+    const failing = Effect.gen(function* () {
+      const { sampled, spanId, traceId } = yield* Effect.currentSpan
+      known = `${traceId} ${spanId} ${sampled}`
+      yield* Effect.withSpan(Effect.void, "inner")
+      yield* served(503)
+    })
+    const [spans = []] = yield* exportedBy(Effect.withSpan(failing, "request", server))
+    const [child, root] = spans
+    assert.strictEqual(`${root?.spanContext().traceId} ${root?.spanContext().spanId} false`, known)
+    assert.strictEqual(child?.spanContext().traceId, root?.spanContext().traceId)
+    assert.strictEqual(child?.parentSpanContext?.spanId, root?.spanContext().spanId)
+    assert.notStrictEqual(child?.spanContext().spanId, root?.spanContext().spanId)
+  })
+
   it.effect("keeps a bounded number of failed traces a second, and none with always_off", function* () {
     const many = Effect.replicateEffect(Effect.withSpan(served(503), "request", server), 500)
     assert.strictEqual((yield* exportedBy(many)).length, 50)
