@@ -169,7 +169,8 @@ BEGIN
   END IF;
 
   IF p_type && ARRAY['PersonalDataErased', 'PersonalDataHeld', 'PersonalDataReleased'] THEN PERFORM change_documents(p_log, head, next); END IF;
-  -- One search of the joined data is faster than a comparison of each element.
+  -- The data of a new answer starts with this prefix. One search of the joined data is faster than a comparison of each element. If it finds the
+  -- prefix elsewhere, project() only takes longer.
   PERFORM project(p_log, head, next,
     'VatIdVerified' = ALL (p_type) AND num_nonnulls(VARIADIC p_causation) = 0 AND strpos(array_to_string(p_data, ''), '{"answer":{') = 0);
   UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;
