@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
-import { limitsOf, PlanName, Plans } from "#domain/callers/Plan.ts"
+import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { asOperator, by, iso, json, limit, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
 

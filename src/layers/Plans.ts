@@ -1,6 +1,6 @@
 /** The plans with their configured limits. */
 import { Effect, Layer } from "effect"
-import { Plans } from "#domain/callers/Plan.ts"
+import { Plans } from "#domain/callers/PlanLimits.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 
 export const plans = Layer.effect(

@@ -19,7 +19,7 @@ import * as PgAuditors from "#events/audit/PgAuditors.ts"
 import * as PgIdentity from "#events/callers/PgIdentity.ts"
 import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
-import * as PgRateLimits from "#events/callers/PgRateLimits.ts"
+import * as PgRateLimiter from "#events/callers/PgRateLimiter.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
 import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
 import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
@@ -69,7 +69,7 @@ export const stores = Layer.mergeAll(
   RetentionJob.layer.pipe(Layer.provide(PersonalErasure.layer)),
   PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
-  PgRateLimits.layer,
+  PgRateLimiter.layer,
   Layer.mergeAll(PgBatchSpool.layer, PgBatchStore.layer, PgTaskQueue.layer, PgValidationReader.layer, TaskSignals.layer)
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),

@@ -1,6 +1,6 @@
 /** Keys of plans with qualified confirmations, and their confirmations. */
 import { Effect, Schema } from "effect"
-import type { PlanName } from "#domain/callers/Plan.ts"
+import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 

@@ -23,8 +23,8 @@ import {
 } from "#domain/accounts/AccountEvents.ts"
 import type * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
-import type { PlanName } from "#domain/callers/Plan.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { PlanName } from "#domain/callers/PlanLimits.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 
 /** A key of an account. `prefix` is its public id; `secrets` are all it ever had, the newest last. */

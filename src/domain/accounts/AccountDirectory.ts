@@ -1,6 +1,6 @@
 /** Accounts and keys as operators see them: with contact data and the usage of a month. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
-import type { PlanName } from "#domain/callers/Plan.ts"
+import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { BillingPeriod } from "#domain/callers/Usage.ts"
 

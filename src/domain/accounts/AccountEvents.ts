@@ -1,6 +1,6 @@
 /** The events of an account's stream, but for those of its keys (ApiKey.ts). */
 import { Schema } from "effect"
-import { PlanName } from "#domain/callers/Plan.ts"
+import { PlanName } from "#domain/callers/PlanLimits.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
 /** The stream of an account. */

@@ -4,7 +4,7 @@ import { type AccountState } from "#domain/accounts/Account.ts"
 import { PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
-import type { PlanName } from "#domain/callers/Plan.ts"
+import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
 /** `perMonth` is a limit for this account alone; null means the plan's. */
 export interface Terms {

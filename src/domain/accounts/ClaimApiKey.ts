@@ -6,7 +6,7 @@ import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { ApiKeyClaimed, ApiKeyReleased, prefixOf } from "#domain/accounts/ApiKey.ts"
 import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
 import { Identity } from "#domain/callers/Identity.ts"
-import { orTooMany, type RateLimitExceeded, RateLimits } from "#domain/callers/RateLimits.ts"
+import { orTooMany, type RateLimitExceeded, RateLimiter } from "#domain/callers/RateLimiter.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 
@@ -76,13 +76,13 @@ const make = Effect.gen(function* () {
   const directory = yield* KeyDirectory
   const crypto = yield* Crypto
   const identity = yield* Identity
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const refuse = orTooMany(`At most ${maxClaims} API keys are claimed by an account in an hour, refused ones included`)
 
   /** Gives back the key as the account lists it. */
   const claim = Effect.fn("ClaimApiKey.claim")(
     function* (accountId: string, apiKey: Redacted.Redacted) {
-      yield* Effect.flatMap(rateLimits.acquireSlot(`claim/${accountId}`, maxClaims, window), refuse)
+      yield* Effect.flatMap(rateLimiter.acquireSlot(`claim/${accountId}`, maxClaims, window), refuse)
       const { accountId: holderId, keyId } = yield* identity.refresh(apiKey)
       const secret = Redacted.value(apiKey)
       const prefix = prefixOf(secret)

@@ -1,6 +1,6 @@
 /** The caller: an API key of an account, or an anonymous client address. */
 import type { DateTime } from "effect"
-import type { PlanName } from "#domain/callers/Plan.ts"
+import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import type { BillingPeriod } from "#domain/callers/Usage.ts"
 
 interface CallerBase {

@@ -1,6 +1,6 @@
 /** Rules of the Idempotency-Key: the same request gets the same answer, and one request at a time does the work, on any replica. */
 import { Duration, Effect, Schema } from "effect"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** The key came with another request before. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
@@ -25,7 +25,7 @@ const lease = Duration.minutes(1)
 
 /** Gives a function that runs the work for the computed id of a key, or fails if another request does it. */
 export const makeOnce = Effect.map(
-  RateLimits,
+  RateLimiter,
   ({ acquireLease, releaseLease }) =>
     <A, E, R>(id: string, work: Effect.Effect<A, E, R>) => {
       const bucket = `idempotency/${id}`

@@ -2,7 +2,7 @@
 import { Context, type Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"

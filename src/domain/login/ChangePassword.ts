@@ -6,7 +6,7 @@ import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { CredentialReader } from "#domain/login/CredentialReader.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
-import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** The supplied old password is wrong. */
 export class WrongPassword extends Schema.TaggedError<WrongPassword>()("WrongPassword", {}) {
@@ -33,7 +33,7 @@ const make = Effect.gen(function* () {
   const commonPasswords = yield* CommonPasswords
   const logins = yield* CredentialReader
   const passwords = yield* Passwords
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens
 
   const refuse = orTooMany("Too many wrong passwords in 15 minutes")
@@ -46,10 +46,10 @@ const make = Effect.gen(function* () {
 
   const check = Effect.fnUntraced(function* ({ current, session }: PasswordChange, { matches }: PasswordWork) {
     const bucket = `password/${session.accountId}`
-    yield* Effect.flatMap(rateLimits.checkSlots([bucket], maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimiter.checkSlots([bucket], maxFailures, window), refuse)
     const { passwordHash } = yield* loginOf(session)
     if (yield* matches(current, passwordHash)) return
-    yield* Effect.flatMap(rateLimits.acquireSlot(bucket, maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimiter.acquireSlot(bucket, maxFailures, window), refuse)
     return yield* new WrongPassword({})
   })
 

@@ -7,7 +7,7 @@ import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { LoginLog } from "#domain/login/LoginLog.ts"
 import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
 import { Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
-import { orTooMany, RateLimitExceeded, RateLimits } from "#domain/callers/RateLimits.ts"
+import { orTooMany, RateLimitExceeded, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** The address is unknown or the password is wrong. Clients are not told which. */
 export class WrongCredentials extends Schema.TaggedError<WrongCredentials>()("WrongCredentials", {}) {
@@ -56,7 +56,7 @@ class Delayed extends Schema.TaggedError<Delayed>()("Delayed", {}) {}
 /** Creates a function that returns the failure limits of a client and an email address. */
 const makeBounds = Effect.fnUntraced(function* (failures: number) {
   const keyedHash = yield* KeyedHash
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const refuse = orTooMany("Too many failed logins from one address in 15 minutes")
 
   return (client: string, email: string) => {
@@ -64,8 +64,8 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
     const ofBoth = [`login/${client}/${emailHash}`, failures] as const
     const ofClient = [`login/${client}`, failures * perClient] as const
     const ofEmail = [`login/${emailHash}`, failures * perEmail] as const
-    const look = ([bucket, limit]: readonly [string, number]) => rateLimits.checkSlots([bucket], limit, window)
-    const take = ([bucket, limit]: readonly [string, number]) => rateLimits.acquireSlot(bucket, limit, window)
+    const look = ([bucket, limit]: readonly [string, number]) => rateLimiter.checkSlots([bucket], limit, window)
+    const take = ([bucket, limit]: readonly [string, number]) => rateLimiter.acquireSlot(bucket, limit, window)
     return {
       /** Rejects a client with too many failures. */
       check: Effect.forEach([ofBoth, ofClient], (bound) => Effect.flatMap(look(bound), refuse), {

@@ -1,7 +1,7 @@
 /** Hashes and checks passwords with a slow hash (rule 51). */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import { characters, whyUnreadable } from "#domain/kernel/PlainText.ts"
-import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 
 const length = { min: 8, max: 256 }
 

@@ -8,7 +8,7 @@ import { CredentialReader } from "#domain/login/CredentialReader.ts"
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/login/Passwords.ts"
-import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** `client` is a keyed hash of the client's address, for the limit. */
 export interface ResetRequest {
@@ -38,7 +38,7 @@ const make = Effect.gen(function* () {
   const links = yield* EmailLinks
   const logins = yield* CredentialReader
   const passwords = yield* Passwords
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens
 
   const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one address`)
@@ -59,10 +59,10 @@ const make = Effect.gen(function* () {
 
   /** Mails a link if an account with this address has a login. Result and duration are the same without one. */
   const request = Effect.fn("ResetPassword.request")(function* ({ client, email }: ResetRequest) {
-    yield* Effect.flatMap(rateLimits.acquireSlot(`reset/${client}`, maxRequests, window), refuse)
+    yield* Effect.flatMap(rateLimiter.acquireSlot(`reset/${client}`, maxRequests, window), refuse)
     const ofEmail = `reset-mail/${keyedHash.of("email", emailKey(email))}`
     const mail = Effect.gen(function* () {
-      const { granted } = yield* rateLimits.acquireSlot(ofEmail, maxMails, window)
+      const { granted } = yield* rateLimiter.acquireSlot(ofEmail, maxMails, window)
       if (granted) yield* mailTo(email)
     })
     yield* Effect.all([mail, Effect.sleep(answerTime)], { concurrency: "unbounded", discard: true })

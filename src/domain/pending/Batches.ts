@@ -2,7 +2,7 @@
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import * as Idempotency from "#domain/callers/Idempotency.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

@@ -3,7 +3,7 @@
  * and 05:00 in Germany, when the BZSt does not answer reliably. The first attempt is exempt, because a client may wait for it.
  */
 import { DateTime, Duration, Effect } from "effect"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 const sameRequestAfter = Duration.minutes(5)
 const germany = DateTime.zoneMakeNamedUnsafe("Europe/Berlin")
@@ -18,7 +18,7 @@ export const untilQuietEnds = (now: DateTime.Utc): Duration.Duration => {
 }
 
 /** Returns a function that acquires permission for a call, or returns the time to wait. */
-export const make = Effect.map(RateLimits, ({ acquireSlot }) =>
+export const make = Effect.map(RateLimiter, ({ acquireSlot }) =>
   Effect.fnUntraced(function* (question: string, attempts: number) {
     const quietFor = attempts === 1 ? Duration.zero : untilQuietEnds(yield* DateTime.now)
     if (Duration.isPositive(quietFor)) return quietFor

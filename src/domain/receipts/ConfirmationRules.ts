@@ -2,7 +2,7 @@
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { isMember } from "#domain/vat/MemberStates.ts"
-import { isPaid, PlanName } from "#domain/callers/Plan.ts"
+import { isPaid, PlanName } from "#domain/callers/PlanLimits.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/vat/VatId.ts"
 
 /** The caller's data on the company; null means not supplied. A confirmation request has at least one field. */

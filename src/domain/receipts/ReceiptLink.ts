@@ -1,7 +1,7 @@
 /** Links that open one receipt in a browser without a key, until they expire or are revoked. */
 import { DateTime, Result, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 
 /** Limits and default of a link's validity in days. */
 export const linkDays = { minimum: 1, maximum: 365 }

@@ -1,6 +1,6 @@
 /** Creates, lists, revokes and opens the links of receipts. */
 import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
-import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import type { ReceiptLink } from "#domain/receipts/ReceiptLink.ts"
 import type { ReceiptErased, ReceiptNotFound, ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

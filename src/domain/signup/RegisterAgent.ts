@@ -7,8 +7,8 @@ import { makeOnce, requireSame } from "#domain/callers/Idempotency.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import { Plans } from "#domain/callers/Plan.ts"
-import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+import { Plans } from "#domain/callers/PlanLimits.ts"
+import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { computedId } from "#domain/validation/PendingValidation.ts"
 
 const window = Duration.hours(24)
@@ -29,12 +29,12 @@ const makeCreate = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
 
   return Effect.fnUntraced(function* ({ agentId, client, email }: Registration, accountId: string, apiKey: string) {
     const buckets = [`register/${client}`]
-    yield* Effect.flatMap(rateLimits.checkSlots(buckets, perDay, window), refuse)
+    yield* Effect.flatMap(rateLimiter.checkSlots(buckets, perDay, window), refuse)
     const facts = [
       AccountRegistered.make({
         account_id: accountId,
@@ -49,7 +49,7 @@ const makeCreate = Effect.fnUntraced(function* (perDay: number) {
         key_sha256: crypto.sha256Hex(apiKey)
       })
     ] as const
-    const inSameTransaction = () => Effect.flatMap(rateLimits.acquireSlots(buckets, perDay, window), refuse)
+    const inSameTransaction = () => Effect.flatMap(rateLimiter.acquireSlots(buckets, perDay, window), refuse)
     yield* accounts.create(accountId, { email, agentId }, facts, inSameTransaction)
   })
 })

@@ -10,7 +10,7 @@ import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { orTooMany, RateLimits } from "#domain/callers/RateLimits.ts"
+import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** `client` is a keyed hash of the client's address, for the limit. `browser` means that a person reads mails. */
 export interface Signup {
@@ -39,7 +39,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const logins = yield* CredentialReader
   const passwords = yield* Passwords
   const crypto = yield* Crypto
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens
   const semaphores = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
@@ -55,9 +55,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const isSame = yield* work.matches(password, oldHash)
     const passwordHash = isSame && oldHash !== null ? oldHash : yield* work.hash(password)
     const slots = [`reminder/${client}`]
-    const { granted } = yield* rateLimits.checkSlots(slots, perDay, window)
+    const { granted } = yield* rateLimiter.checkSlots(slots, perDay, window)
     const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
-      yield* rateLimits.acquireSlots(slots, perDay, window)
+      yield* rateLimiter.acquireSlots(slots, perDay, window)
       yield* logins.setPassword(accountId, passwordHash)
       yield* tokens.removeOf(accountId)
       yield* links.send("verify_email", { accountId, email }, now)
@@ -90,7 +90,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     yield* commonPasswords.refuse(password)
     const slots = [`signup/${client}`]
-    yield* Effect.flatMap(rateLimits.checkSlots(slots, perDay, window), refuse)
+    yield* Effect.flatMap(rateLimiter.checkSlots(slots, perDay, window), refuse)
     const existing = yield* logins.byEmail(email)
     if (Option.isSome(existing)) {
       if (!existing.value.verified) yield* signUpAgain(signup, existing.value, work)
@@ -102,7 +102,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       ? EmailVerificationRequested.make({ account_id: accountId })
       : EmailVerified.make({ account_id: accountId, by: "non_browser" })
     const inSameTransaction = Effect.fnUntraced(function* (at: DateTime.Utc) {
-      yield* Effect.flatMap(rateLimits.acquireSlots(slots, perDay, window), refuse)
+      yield* Effect.flatMap(rateLimiter.acquireSlots(slots, perDay, window), refuse)
       if (browser) yield* links.send("verify_email", { accountId, email }, at)
     })
     const facts = [AccountSignedUp.make({ account_id: accountId, plan: "free" }), verification] as const

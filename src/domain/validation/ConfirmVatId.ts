@@ -6,7 +6,7 @@ import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#d
 import type { Credential } from "#domain/callers/Identity.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
-import { isPaid } from "#domain/callers/Plan.ts"
+import { isPaid } from "#domain/callers/PlanLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Receipts from "#domain/receipts/Receipt.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"

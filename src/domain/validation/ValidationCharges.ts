@@ -3,7 +3,7 @@ import { Duration, Effect, MutableRef } from "effect"
 import type { StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { type Charge, Metering } from "#domain/callers/Metering.ts"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import type { ValidationTask } from "#domain/validation/PendingValidation.ts"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
@@ -66,7 +66,7 @@ export const makeHit = Effect.gen(function* () {
 
 /** Records validations: each outcome is one event with its price. */
 export const make = Effect.gen(function* () {
-  const rateLimits = yield* RateLimits
+  const rateLimiter = yield* RateLimiter
   const recordCharge = yield* RecordCharge.make
 
   const record = Effect.fnUntraced(function* (question: Question, charge: Omit<Charge, "caller">) {
@@ -107,7 +107,7 @@ export const make = Effect.gen(function* () {
     if (request.task?.opening === null) return yield* failure
     const { slots, window } = uncountedOutages
     const accountId = caller._tag === "Key" ? caller.accountId : null
-    const free = yield* rateLimits.acquireSlot(`outage/${caller.stream}/${vatId.value}`, slots, window)
+    const free = yield* rateLimiter.acquireSlot(`outage/${caller.stream}/${vatId.value}`, slots, window)
     const facts = { ...factsOf(question), account_id: accountId, attempts: failure.attempts }
     const event = VatIdVerificationFailed.make(facts, referenceIn(request.reference))
     yield* record(question, { event, units: free.granted ? 0 : 1, admitted })

@@ -11,7 +11,7 @@ import {
   type KeyRecord
 } from "#domain/accounts/AccountDirectory.ts"
 import { emailKey } from "#domain/email/EmailAddress.ts"
-import { limitsOf, PlanName, Plans } from "#domain/callers/Plan.ts"
+import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { type BillingPeriod, keyMeter } from "#domain/callers/Usage.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"

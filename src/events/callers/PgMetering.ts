@@ -13,7 +13,7 @@ import {
   StreamExists
 } from "#domain/callers/Metering.ts"
 import type { EventIdentity } from "#domain/kernel/DomainEvent.ts"
-import { minuteBucket, rateWindow } from "#domain/callers/RateLimits.ts"
+import { minuteBucket, rateWindow } from "#domain/callers/RateLimiter.ts"
 import type { RateWindow, Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type * as AppendCommand from "#events/store/AppendCommand.ts"

@@ -1,7 +1,7 @@
 /** GET /v1/usage (rules 36-38). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { PlanName } from "#domain/callers/Plan.ts"
+import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"

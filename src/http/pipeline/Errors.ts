@@ -1,7 +1,7 @@
 /** The error body with its codes and statuses (rules 40, 44, 45). The only place that knows statuses. */
 import { Effect, Schema, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { PlanName } from "#domain/callers/Plan.ts"
+import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 

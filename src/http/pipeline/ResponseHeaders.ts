@@ -1,6 +1,6 @@
 /** The headers of every response (rules 5, 41). */
 import { Effect, MutableRef } from "effect"
-import { secondsOfMinute } from "#domain/callers/RateLimits.ts"
+import { secondsOfMinute } from "#domain/callers/RateLimiter.ts"
 import { nearLimit } from "#domain/callers/Standing.ts"
 import type { StartedRequest } from "#http/pipeline/RequestStart.ts"
 import { basePath, documentPaths, Site } from "#http/pipeline/SiteSettings.ts"

@@ -1,5 +1,5 @@
 /** `/llms.txt` and `/llms-full.txt` (llmstxt.org, read 2026-11): the interface for agents that know nothing but the base URL. */
-import type { AllPlans } from "#domain/callers/Plan.ts"
+import type { AllPlans } from "#domain/callers/PlanLimits.ts"
 import { sampleVatId } from "#http/site/LandingPage.ts"
 import type { Body, Call, Reference } from "#http/site/Reference.ts"
 import type { SiteSettings } from "#http/pipeline/SiteSettings.ts"

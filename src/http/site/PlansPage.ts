@@ -1,6 +1,6 @@
 /** The page at `/plans`: what each plan allows, and whom to ask for a larger one. */
 import { Struct } from "effect"
-import { type AllPlans, isPaid, type PlanName } from "#domain/callers/Plan.ts"
+import { type AllPlans, isPaid, type PlanName } from "#domain/callers/PlanLimits.ts"
 import { contactOf, sitePage, type Sha256 } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 

@@ -2,7 +2,7 @@
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { Plans } from "#domain/callers/Plan.ts"
+import { Plans } from "#domain/callers/PlanLimits.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"

@@ -14,7 +14,7 @@ import {
   SchemaIssue
 } from "effect"
 import { ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
-import { type PlanLimits, usualPlans } from "#domain/callers/Plan.ts"
+import { type PlanLimits, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import {
   baseUrl,

@@ -5,7 +5,7 @@
 import { Worker } from "node:worker_threads"
 import { Effect, Fiber, Layer } from "effect"
 import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 

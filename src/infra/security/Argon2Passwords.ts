@@ -5,7 +5,7 @@ import { type CryptoError, Kdf } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/login/Passwords.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
 /**

@@ -3,7 +3,7 @@
  * one waits for.
  */
 import { Duration, Effect, Metric, Schedule } from "effect"
-import { RateLimits, type Spending } from "#domain/callers/RateLimits.ts"
+import { RateLimiter, type Spending } from "#domain/callers/RateLimiter.ts"
 import { overBudget, SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
@@ -14,7 +14,7 @@ const lookEvery = "10 seconds"
 
 /** Returns a function that spends one question, or fails. Measures the rest of the budget until its scope closes. */
 export const make = Effect.fnUntraced(function* (perDay: number) {
-  const { spendBudget } = yield* RateLimits
+  const { spendBudget } = yield* RateLimiter
   const ofSource = { "vatproof.source": source }
 
   const measure = ({ spent }: Spending) =>

@@ -6,7 +6,7 @@ import { LoginLog } from "#domain/login/LoginLog.ts"
 import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { Passwords } from "#domain/login/Passwords.ts"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { isBrowser } from "#domain/signup/SignUp.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
@@ -43,7 +43,7 @@ const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password
           matches: (given, hash) => note("derive", hash !== null && Redacted.value(given) === Redacted.value(hash))
         })
     }),
-    Layer.succeed(RateLimits, {
+    Layer.succeed(RateLimiter, {
       acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
       acquireLease: () => Effect.succeed(true),
       releaseLease: () => Effect.void,

@@ -3,7 +3,7 @@ import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "e
 import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
@@ -70,7 +70,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
 
 /** A daily budget in memory. */
 const limits = Layer.effect(
-  RateLimits,
+  RateLimiter,
   Effect.map(Clock.Clock, (clock) => {
     const spentOn = new Map<number, number>()
     const spendBudget = (_: string, calls: number, limit: number) =>

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { admitConfirmation, companyData } from "#domain/receipts/ConfirmationRules.ts"
-import type { PlanName } from "#domain/callers/Plan.ts"
+import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { parse } from "#domain/vat/VatId.ts"
 

@@ -6,7 +6,7 @@ import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { Metering } from "#domain/callers/Metering.ts"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
@@ -44,7 +44,7 @@ const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case
     Layer.mock(Sources, {
       lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(outage))
     }),
-    Layer.mock(RateLimits, { acquireSlot: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
+    Layer.mock(RateLimiter, { acquireSlot: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
     Layer.mock(ConfirmVatId, {})
   )
   const rules = { countries: "DE" as const, freshness: isFresh ? freshness : { ...freshness, valid: Duration.zero } }

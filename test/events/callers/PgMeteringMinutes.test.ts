@@ -1,6 +1,6 @@
 import { Effect, Result } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import { minuteBucket } from "#domain/callers/RateLimits.ts"
+import { minuteBucket } from "#domain/callers/RateLimiter.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { anonymous, countedOf, identified, replica } from "#test/support/MeteredCallers.ts"
 import { assert, layer } from "#test/support/Test.ts"

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Predicate } from "effect"
-import { PlanName } from "#domain/callers/Plan.ts"
+import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { statusOf } from "#http/pipeline/Errors.ts"
 import { described, json, operations } from "#test/support/Description.ts"

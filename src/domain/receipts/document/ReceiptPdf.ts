@@ -1,6 +1,6 @@
 /** Renders a receipt as PDF. The same document always gives the same bytes. */
 import { Context, type Effect, Schema } from "effect"
-import type { RateLimitExceeded } from "#domain/callers/RateLimits.ts"
+import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 
 /** Too many PDFs are in progress, or this one took too long. */

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
-import * as Limits from "#events/callers/PgRateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
+import * as Limits from "#events/callers/PgRateLimiter.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -9,8 +9,8 @@ const testLayer = Limits.layer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 /** Two replicas of the service. */
 const replicas = Effect.gen(function* () {
-  const other = Effect.map(Layer.build(Layer.fresh(Limits.layer)), Context.get(RateLimits))
-  return [yield* RateLimits, yield* other] as const
+  const other = Effect.map(Layer.build(Layer.fresh(Limits.layer)), Context.get(RateLimiter))
+  return [yield* RateLimiter, yield* other] as const
 })
 
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
@@ -30,7 +30,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
   })
 
   it.effect("become free one by one as each one expires", function* () {
-    const { acquireSlot } = yield* RateLimits
+    const { acquireSlot } = yield* RateLimiter
     const take = acquireSlot("rolling", 2, "1 hour")
     const age = (minutes: string) =>
       MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =
@@ -47,7 +47,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
   })
 
   it.effect("are free again when the clock is set back to before they were acquired", function* () {
-    const { checkSlots, acquireSlot, acquireSlots } = yield* RateLimits
+    const { checkSlots, acquireSlot, acquireSlots } = yield* RateLimiter
     const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
         taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket LIKE 'back-%'`)
     const asked = [acquireSlot("back-a", 1, "1 hour"), acquireSlots(["back-b"], 1, "1 hour")]
@@ -60,7 +60,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
   })
 
   it.effect("are never acquired with a limit of zero", function* () {
-    const { acquireSlot } = yield* RateLimits
+    const { acquireSlot } = yield* RateLimiter
     assert.deepStrictEqual(yield* acquireSlot("none", 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
   })
 })
@@ -69,7 +69,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
   const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
 
   it.effect("are acquired in all buckets or in none", function* () {
-    const { checkSlots, acquireSlots } = yield* RateLimits
+    const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
     const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
     assert.isFalse(refused.granted)
@@ -79,7 +79,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
   })
 
   it.effect("are not acquired by a look-up", function* () {
-    const { checkSlots, acquireSlots } = yield* RateLimits
+    const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
     assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
     assert.isFalse((yield* checkSlots(["look-a"], 1, "1 hour")).granted)
@@ -107,7 +107,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
   })
 
   it.effect("are released when the transaction that acquired them fails", function* () {
-    const { acquireSlots } = yield* RateLimits
+    const { acquireSlots } = yield* RateLimiter
     const sql = yield* SqlClient.SqlClient
     const undone = Effect.andThen(acquireSlots(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(sql.withTransaction, Effect.exit)
     for (const _ of [1, 2]) assert.strictEqual((yield* undone)._tag, "Failure")
@@ -116,7 +116,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
   })
 
   it.effect("become free one by one", function* () {
-    const { acquireSlots } = yield* RateLimits
+    const { acquireSlots } = yield* RateLimiter
     const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
     const age = (minutes: number) =>
       MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET taken_at =

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { rateWindow } from "#domain/callers/RateLimits.ts"
+import { rateWindow } from "#domain/callers/RateLimiter.ts"
 
 describe("a minute", () => {
   it("is in whole seconds, rounded up, so that no retry is too early", () => {

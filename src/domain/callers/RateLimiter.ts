@@ -1,4 +1,4 @@
-/** Rate limits that all replicas share. The limits of a plan are in Plan.ts. */
+/** Rate limits that all replicas share. The limits of a plan are in PlanLimits.ts. */
 import { Context, type Duration, Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type RateWindow, Standing } from "#domain/callers/Standing.ts"
@@ -48,8 +48,8 @@ export interface Spending {
 
 type Buckets = ReadonlyArray<string>
 
-export class RateLimits extends Context.Service<
-  RateLimits,
+export class RateLimiter extends Context.Service<
+  RateLimiter,
   {
     /** Acquires one of `limit` slots in a sliding window. For small limits: each slot is a row. */
     readonly acquireSlot: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
@@ -63,4 +63,4 @@ export class RateLimits extends Context.Service<
     /** Spends calls of a budget of the day, if no more than `limit` are spent with them. 0 calls only look. */
     readonly spendBudget: (budget: string, calls: number, limit: number) => Effect.Effect<Spending, StoreUnavailable>
   }
->()("vatproof/domain/callers/RateLimits") {}
+>()("vatproof/domain/callers/RateLimiter") {}

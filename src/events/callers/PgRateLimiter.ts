@@ -1,7 +1,7 @@
 /** Rate limits in Postgres, so that they hold across replicas. (effect's RateLimiter has memory and Redis stores only.) */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { RateLimits } from "#domain/callers/RateLimits.ts"
+import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
@@ -17,7 +17,7 @@ const make = Effect.gen(function* () {
       sql`SELECT granted, free_in_ms FROM vatproof.acquire_slot(${bucket}, ${limit}, ${BigInt(windowMs)})`
   })
 
-  const acquireSlot = Effect.fn("PgRateLimits.acquireSlot")(function* (bucket: string, limit: number, window: Duration.Input) {
+  const acquireSlot = Effect.fn("PgRateLimiter.acquireSlot")(function* (bucket: string, limit: number, window: Duration.Input) {
     const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
     const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(QueryPolicy.withRetry(retryFor))
     return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
@@ -67,7 +67,7 @@ const make = Effect.gen(function* () {
     return { granted, spent: Number(spent), endsIn: Duration.millis(Number(ends_in_ms)) }
   })
 
-  return RateLimits.of({
+  return RateLimiter.of({
     acquireSlot,
     acquireSlots: slots(false),
     checkSlots: slots(true),
@@ -80,4 +80,4 @@ const make = Effect.gen(function* () {
 /** Rounded up and at least 1, so that a client that waits this long is not too early. */
 const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
 
-export const layer = Layer.effect(RateLimits, make)
+export const layer = Layer.effect(RateLimiter, make)
