@@ -1,7 +1,7 @@
 /** Use cases of batches: accept, read, wait, cancel. BatchOpening turns their items into tasks, which the task engine answers. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import * as Idempotency from "#domain/callers/Idempotency.ts"
+import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const store = yield* BatchStore
   const signals = yield* TaskSignals
-  const once = yield* Idempotency.makeOnce
+  const once = yield* IdempotencyRules.makeOnce
   const upload = yield* makeUpload
   const waiters = yield* Semaphore.make(maxWaiting)
 
@@ -141,7 +141,7 @@ const make = Effect.gen(function* () {
 
   /** Fails if the batch was submitted with other items. */
   const requireSame = Effect.fnUntraced(function* (keyId: string, batchId: string, requestHash: string) {
-    yield* Idempotency.requireSame((yield* find(keyId, batchId)).requestHash, requestHash)
+    yield* IdempotencyRules.requireSame((yield* find(keyId, batchId)).requestHash, requestHash)
   })
 
   const submitKeyed = Effect.fnUntraced(function* <E, R>(submission: BatchSubmission<E, R>, keyId: string, batchId: string) {

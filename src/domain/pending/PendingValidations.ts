@@ -1,7 +1,7 @@
 /** Use cases of validations that may be answered later: accept, read, wait, cancel. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema, Semaphore } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import { makeOnce, requireSame } from "#domain/callers/Idempotency.ts"
+import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"

@@ -8,7 +8,7 @@ import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import { idempotencyKeyLength } from "#http/accounts/RegistrationApi.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -22,9 +22,10 @@ export const layer = HttpApiBuilder.group(
       "register",
       Effect.fnUntraced(function* ({ headers, payload }) {
         const header = headers["idempotency-key"]
-        const idempotencyKey = header === undefined ? null : Option.getOrNull(IdempotencyKey.parse(header, idempotencyKeyLength))
+        const idempotencyKey =
+          header === undefined ? null : Option.getOrNull(IdempotencyKeyHeader.parse(header, idempotencyKeyLength))
         if (header !== undefined && idempotencyKey === null) {
-          return yield* DecodeErrors.respond(IdempotencyKey.problem(idempotencyKeyLength))
+          return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem(idempotencyKeyLength))
         }
         const request = yield* HttpServerRequest.HttpServerRequest
         const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
@@ -35,7 +36,7 @@ export const layer = HttpApiBuilder.group(
           agentId: payload.agent_id ?? null
         })
         const body = { api_key: Redacted.value(apiKey), tier: plan, quota }
-        return HttpServerResponse.jsonUnsafe(body, { status: 201, headers: IdempotencyKey.replayed(isReplayed) })
+        return HttpServerResponse.jsonUnsafe(body, { status: 201, headers: IdempotencyKeyHeader.replayed(isReplayed) })
       }, FailureResponses.respond)
     )
   })

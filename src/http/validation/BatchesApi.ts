@@ -7,7 +7,7 @@ import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { Item } from "#http/validation/BatchItems.ts"
 import { maxWaitSeconds } from "#http/validation/PendingValidationsApi.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 export const json = "application/json"
@@ -97,7 +97,7 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
         examples: ["wait=10"]
       })
     ),
-    "idempotency-key": IdempotencyKey.header
+    "idempotency-key": IdempotencyKeyHeader.header
   },
   success: Batch.pipe(HttpApiSchema.status(202)),
   error: [

@@ -18,7 +18,7 @@ import { type BatchResultBody, csv, defaultBatches, defaultResults, json, ndjson
 import { itemsOf, type InvalidUpload } from "#http/validation/BatchUpload.ts"
 import { maxWaitSeconds } from "#http/validation/PendingValidationsApi.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as Prefer from "#http/wire/Prefer.ts"
 
@@ -47,8 +47,9 @@ const makeSubmit = Effect.gen(function* () {
     const caller = yield* CurrentKey
     const hints = yield* ResponseHints
     const request = yield* HttpServerRequest.HttpServerRequest
-    const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKey.parse(keyHeader)
-    if (keyHeader !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem())
+    const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKeyHeader.parse(keyHeader)
+    if (keyHeader !== undefined && Option.isNone(idempotencyKey))
+      return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
     const format = formatOf(request.headers["content-type"])
     if (format === null) return yield* unsupported
     const key = Redacted.make(request.headers["x-api-key"] ?? "")
@@ -62,7 +63,7 @@ const makeSubmit = Effect.gen(function* () {
     const headers = {
       location: `${publicPath}/v1/batches/${batch.batchId}`,
       ...(prefer === undefined ? {} : { "preference-applied": Prefer.applied(wait) }),
-      ...IdempotencyKey.replayed(isReplayed)
+      ...IdempotencyKeyHeader.replayed(isReplayed)
     }
     return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch), { status: 202, headers })
   })

@@ -8,7 +8,7 @@ import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { ValidationResult } from "#http/validation/ValidationApi.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Seconds that a client may wait in one request. */
@@ -146,7 +146,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
             examples: ["respond-async, wait=10"]
           })
         ),
-        "idempotency-key": IdempotencyKey.header
+        "idempotency-key": IdempotencyKeyHeader.header
       },
       success: [FinalValidation, PendingValidation.pipe(HttpApiSchema.status(202))],
       error: [

@@ -12,7 +12,7 @@ import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import { counting } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import * as Prefer from "#http/wire/Prefer.ts"
 import { listQuery, maxWaitSeconds, type Submission } from "#http/validation/PendingValidationsApi.ts"
 import { bodyOf, warningOf } from "#http/validation/ValidationHandlers.ts"
@@ -55,8 +55,9 @@ export const layer = HttpApiBuilder.group(
         const caller = yield* CurrentKey
         const { headers: sent } = yield* HttpServerRequest.HttpServerRequest
         const header = headers["idempotency-key"]
-        const idempotencyKey = header === undefined ? Option.none() : IdempotencyKey.parse(header)
-        if (header !== undefined && Option.isNone(idempotencyKey)) return yield* DecodeErrors.respond(IdempotencyKey.problem())
+        const idempotencyKey = header === undefined ? Option.none() : IdempotencyKeyHeader.parse(header)
+        if (header !== undefined && Option.isNone(idempotencyKey))
+          return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
         const wait = Prefer.asyncWait(headers.prefer, maxWaitSeconds)
         const { isReplayed, record } = yield* counting((standing) =>
           submit({
@@ -71,7 +72,7 @@ export const layer = HttpApiBuilder.group(
         )
         return yield* respond(record, record.state === "pending" ? 202 : 200, {
           ...(wait === null ? {} : { "preference-applied": Prefer.applied(wait) }),
-          ...IdempotencyKey.replayed(isReplayed)
+          ...IdempotencyKeyHeader.replayed(isReplayed)
         })
       }, FailureResponses.respond),
       get: Effect.fnUntraced(function* ({ params, query }) {

@@ -5,7 +5,7 @@ import { plainText } from "#domain/kernel/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { KeyAllowed } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Real company data is not longer. */
@@ -104,7 +104,7 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
     })
   },
   query: ValidationQuery,
-  headers: { "idempotency-key": IdempotencyKey.header },
+  headers: { "idempotency-key": IdempotencyKeyHeader.header },
   success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),
   error: [
     errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),

@@ -13,7 +13,7 @@ import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
-import * as IdempotencyKey from "#http/wire/IdempotencyKey.ts"
+import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
 /** RFC 7234, 5.5.1: the answer is stale, because no source is available. */
@@ -45,11 +45,11 @@ const makeAnswerOnce = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (header: string, request: ValidationRequest, matchFormat: "words" | "letters") {
     const { credential } = request
-    const idempotencyKey = IdempotencyKey.parse(header)
+    const idempotencyKey = IdempotencyKeyHeader.parse(header)
     if (credential._tag !== "Key" || Option.isNone(idempotencyKey)) {
       yield* refuse(request)
       return Option.isNone(idempotencyKey)
-        ? yield* DecodeErrors.respond(IdempotencyKey.problem())
+        ? yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
         : yield* new ApiKeyRequired({ message: "Idempotency-Key needs an API key: get a free one from POST /v1/register" })
     }
     const caller = yield* keyCallerOf(yield* HttpServerRequest.HttpServerRequest)
@@ -68,7 +68,7 @@ const makeAnswerOnce = Effect.gen(function* () {
     if (validation === null) return yield* Effect.die("An answered validation has no answer")
     if (!isReplayed && validation.served === "live") MutableRef.set((yield* ResponseHints).isLive, true)
     const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
-    const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKey.replayed(isReplayed) }
+    const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKeyHeader.replayed(isReplayed) }
     return HttpServerResponse.jsonUnsafe(body, { headers })
   }, FailureResponses.respond)
 })
