@@ -2,7 +2,7 @@
 import { DateTime, Effect, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
-import { isReceiptId, receiptIdOf } from "#domain/receipts/Receipt.ts"
+import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/personal/PersonalErasure.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print, reason } from "#app/commands/Operation.ts"
@@ -14,8 +14,8 @@ const subject = Argument.String("subject").pipe(
 
 /** Receipts and VAT IDs have forms of their own; any other text is an account. */
 const subjectOf = Effect.fnUntraced(function* (text: string) {
-  const receiptId = receiptIdOf(text)
-  if (isReceiptId(receiptId)) return { _tag: "Receipt", receiptId } satisfies PersonalSubject
+  const receiptId = ReceiptId.normalize(text)
+  if (ReceiptId.isWellFormed(receiptId)) return { _tag: "Receipt", receiptId } satisfies PersonalSubject
   const vatId = parse(text)
   if (Result.isSuccess(vatId)) return { _tag: "VatId", vatId: vatId.success.value } satisfies PersonalSubject
   const directory = yield* AccountDirectory

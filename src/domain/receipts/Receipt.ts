@@ -1,5 +1,5 @@
 /** Receipts: stored answers of the BZSt about a company's data (rules 2, 27-35). */
-import { DateTime, Schema } from "effect"
+import { Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
@@ -81,26 +81,6 @@ export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["inpu
   company_zip: zip ?? "",
   company_city: city ?? ""
 })
-
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-const randomLength = 10
-/** Random bytes that `composeReceiptId` requires; bytes that would bias the choice are skipped. */
-export const receiptIdEntropyBytes = 32
-
-/**
- * Returns `<prefix>-QC-<yyyymmdd, UTC>-<10 characters>`, or null if too many bytes had to be skipped (about once in 10^20 calls).
- */
-export const composeReceiptId = (prefix: string, at: DateTime.Utc, entropy: Uint8Array): string | null => {
-  const characters = Array.from(entropy).flatMap((byte) => (byte < 252 ? [alphabet.charAt(byte % 36)] : []))
-  if (characters.length < randomLength) return null
-  return `${prefix}-QC-${DateTime.formatIsoDateUtc(at).replaceAll("-", "")}-${characters.slice(0, randomLength).join("")}`
-}
-
-/** Returns true for the form of a receipt id, with any former prefix. */
-export const isReceiptId = (text: string): boolean => /^[A-Z0-9]{1,10}-QC-\d{8}-[A-Z0-9]{10}$/u.test(text)
-
-/** Returns the id as it was issued; input may have any case. */
-export const receiptIdOf = (text: string): string => text.replace(/[a-z]+/gu, (letters) => letters.toUpperCase())
 
 /** The stream of a receipt: its issue, followed by the events of its links. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`

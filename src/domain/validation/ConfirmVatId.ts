@@ -9,6 +9,7 @@ import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import { isPaid } from "#domain/callers/PlanLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Receipts from "#domain/receipts/Receipt.ts"
+import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
@@ -37,7 +38,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   const source = yield* ConfirmationSource
 
   const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
-    const id = Receipts.composeReceiptId(names.prefix, at, crypto.randomBytes(Receipts.receiptIdEntropyBytes))
+    const id = ReceiptId.compose(names.prefix, at, crypto.randomBytes(ReceiptId.entropyBytes))
     return id === null ? yield* Effect.die("No receipt id could be generated") : id
   })
 

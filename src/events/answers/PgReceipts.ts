@@ -4,7 +4,8 @@
  */
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { isReceiptId, ReceiptIssued, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
+import { ReceiptIssued, receiptStream, summaryOf, wholeReceipt } from "#domain/receipts/Receipt.ts"
+import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
@@ -26,7 +27,7 @@ const make = Effect.gen(function* () {
   const documentsOf = yield* PersonalDocument.makeVerified
 
   const issueOf = Effect.fnUntraced(function* (ownerId: string, receiptId: string) {
-    if (!isReceiptId(receiptId)) return yield* new ReceiptNotFound({ receiptId })
+    if (!ReceiptId.isWellFormed(receiptId)) return yield* new ReceiptNotFound({ receiptId })
     const [event] = yield* events.readStream(receiptStream(receiptId), 0, 1)
     if (event === undefined || event.type !== ReceiptIssued.type) return yield* new ReceiptNotFound({ receiptId })
     yield* verified([event])

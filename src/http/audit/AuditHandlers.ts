@@ -3,7 +3,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { Auditor } from "#domain/audit/Auditor.ts"
 import { type AuditPage, type AuditQuery, AuditTrail, NotInLog } from "#domain/audit/AuditTrail.ts"
-import { receiptIdOf } from "#domain/receipts/Receipt.ts"
+import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { csv, defaultLimit, json, knownFilters, ndjson, plain } from "#http/audit/AuditApi.ts"
@@ -69,7 +69,7 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
         if (!subjectForm.test(subject)) return yield* new NotInLog({ missing: "such event or receipt that you may read" })
-        const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: receiptIdOf(subject) }
+        const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: ReceiptId.normalize(subject) }
         const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, asked)
         if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {
           const rest = JSON.stringify({ proof, verifier_key: verifierKey }).slice(1)
@@ -136,7 +136,7 @@ const refusedIn = (
 
 const filterOf = Effect.fnUntraced(function* (query: Asked) {
   const { account_id = null, from = null, key = null, receipt_id, to = null, type = null, vat_id } = query
-  const receiptId = receipt_id === undefined ? null : receiptIdOf(receipt_id)
+  const receiptId = receipt_id === undefined ? null : ReceiptId.normalize(receipt_id)
   const vatId = vat_id === undefined ? null : (yield* Effect.fromResult(parse(vat_id))).value
   return { from, to, type, accountId: account_id, key, vatId, receiptId } satisfies AuditQuery
 })

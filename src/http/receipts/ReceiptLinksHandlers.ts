@@ -2,7 +2,7 @@ import { Effect, Redacted } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { receiptIdOf } from "#domain/receipts/Receipt.ts"
+import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
 import { ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -44,7 +44,7 @@ export const layer = HttpApiBuilder.group(
       create: Effect.fnUntraced(function* ({ params, payload }) {
         const { ownerId } = yield* CurrentReceiptReader
         const days = payload?.expires_in_days ?? usualLinkDays
-        return yield* links.create(ownerId, receiptIdOf(params.receipt_id), days).pipe(
+        return yield* links.create(ownerId, ReceiptId.normalize(params.receipt_id), days).pipe(
           Effect.map(({ expiresAt, linkId, token }) => ({
             link_id: linkId,
             url: `${site.publicUrl}${openPath}/${Redacted.value(token)}`,
@@ -55,7 +55,7 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ params }) {
         const { ownerId } = yield* CurrentReceiptReader
-        const listed = yield* links.list(ownerId, receiptIdOf(params.receipt_id))
+        const listed = yield* links.list(ownerId, ReceiptId.normalize(params.receipt_id))
         return {
           data: listed.map(({ by, createdAt, expiresAt, isRevoked, linkId }) => ({
             link_id: linkId,
@@ -68,7 +68,7 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { ownerId } = yield* CurrentReceiptReader
-        yield* links.revoke(ownerId, receiptIdOf(params.receipt_id), params.link_id)
+        yield* links.revoke(ownerId, ReceiptId.normalize(params.receipt_id), params.link_id)
         return { message: `The link ${params.link_id} is revoked` }
       }, FailureResponses.respond),
       open: Effect.fnUntraced(function* ({ headers, params, query }) {

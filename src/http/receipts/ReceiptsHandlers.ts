@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { receiptIdOf, receiptList } from "#domain/receipts/Receipt.ts"
+import { receiptList } from "#domain/receipts/Receipt.ts"
+import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
@@ -25,7 +26,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       get: Effect.fnUntraced(function* ({ headers, params }) {
         const { ownerId } = yield* CurrentReceiptReader
-        return yield* receipts.find(ownerId, receiptIdOf(params.receipt_id)).pipe(
+        return yield* receipts.find(ownerId, ReceiptId.normalize(params.receipt_id)).pipe(
           Effect.flatMap((record) => represent(ownerId, record, headers)),
           Effect.catchTag("ReceiptErased", (failure) => Effect.flatMap(erased(failure), Errors.toResponse))
         )

@@ -2,14 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import {
-  composeReceiptId,
-  isReceiptId,
   inputOf,
   letterOf,
   MatchLetter,
   MatchWord,
   Receipt,
-  receiptIdEntropyBytes,
   ReceiptIssued,
   receiptList,
   summaryOf,
@@ -18,57 +15,7 @@ import {
 } from "#domain/receipts/Receipt.ts"
 import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 
-const byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
-const entropy = Arbitrary.array(Arbitrary.schema(byte), { minLength: receiptIdEntropyBytes, maxLength: receiptIdEntropyBytes })
 const noon = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
-
-describe("the id of a receipt", () => {
-  it.prop("has prefix, date and ten characters of A-Z and 0-9", [entropy], ([bytes]) => {
-    const id = composeReceiptId("VP", noon, Uint8Array.from(bytes))
-    if (id === null) return assert.isBelow(bytes.filter((one) => one < 252).length, 10)
-    assert.match(id, /^VP-QC-20261120-[A-Z0-9]{10}$/u)
-    assert.isTrue(isReceiptId(id))
-  })
-
-  it.each([
-    "",
-    "VP-QC-20261120-ABCDEFGHI",
-    "VP-QC-20261120-ABCDEFGHI9\n",
-    "vp-QC-20261120-ABCDEFGHI9",
-    "VP-QC-20261120-ABCDEFGH\u0000I"
-  ])("is not %j", (text) => assert.isFalse(isReceiptId(text)))
-
-  it("uses every character equally often", () => {
-    const drawn = new Map<string, number>()
-    for (let first = 0; first < 252; first += 1) {
-      const id =
-        composeReceiptId(
-          "VP",
-          noon,
-          Uint8Array.from({ length: receiptIdEntropyBytes }, () => first)
-        ) ?? ""
-      drawn.set(id.slice(-1), (drawn.get(id.slice(-1)) ?? 0) + 1)
-    }
-    assert.deepStrictEqual(new Set(drawn.values()), new Set([7]))
-    assert.strictEqual(drawn.size, 36)
-  })
-
-  it("skips bytes that would bias the distribution, and fails if too few are left", () => {
-    assert.strictEqual(
-      composeReceiptId("VP", noon, Uint8Array.from([252, 255, 0, 1, 2, 3, 4, 5, 6, 7, 8, 35])),
-      "VP-QC-20261120-ABCDEFGHI9"
-    )
-    assert.isNull(composeReceiptId("VP", noon, new Uint8Array(receiptIdEntropyBytes).fill(255)))
-    assert.isNull(composeReceiptId("VP", noon, new Uint8Array(9)))
-  })
-
-  it("has the date in UTC", () => {
-    const bytes = new Uint8Array(receiptIdEntropyBytes)
-    const at = (iso: string) => composeReceiptId("X1", DateTime.makeUnsafe(iso), bytes)?.slice(0, 14)
-    assert.strictEqual(at("2026-12-31T23:59:59.999Z"), "X1-QC-20261231")
-    assert.strictEqual(at("2027-01-01T00:30:00+01:00"), "X1-QC-20261231")
-  })
-})
 
 describe("a comparison", () => {
   it("is described in words that correspond to the BZSt's letters", () => {
