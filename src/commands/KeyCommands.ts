@@ -2,7 +2,7 @@
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
-import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
+import { RevokeApiKey } from "#domain/accounts/RevokeApiKey.ts"
 import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"
 
@@ -29,7 +29,7 @@ const findKey = Effect.fnUntraced(function* (asked: string, account: Option.Opti
   return key
 })
 
-const revoke = Command.make(
+const revokeCommand = Command.make(
   "revoke",
   {
     key: Argument.String("key").pipe(
@@ -42,9 +42,9 @@ const revoke = Command.make(
   },
   Effect.fnUntraced(
     function* (flags) {
-      const apiKeys = yield* ApiKeys
+      const { revoke } = yield* RevokeApiKey
       const before = yield* findKey(flags.key, flags.account)
-      const changed = yield* apiKeys.revoke(before.accountId, before.prefix, "operator")
+      const changed = yield* revoke(before.accountId, before.prefix, "operator")
       const after = yield* findKey(before.keyId, Option.some(before.accountId))
       const key = `The API key ${after.prefix} of ${after.email ?? after.accountId}`
       const words = changed
@@ -76,4 +76,7 @@ const revoke = Command.make(
   ])
 )
 
-export const keyCommands = Command.make("key").pipe(Command.withDescription("Revoke API keys"), Command.withSubcommands([revoke]))
+export const keyCommands = Command.make("key").pipe(
+  Command.withDescription("Revoke API keys"),
+  Command.withSubcommands([revokeCommand])
+)

@@ -2,12 +2,11 @@
 import { Effect, Layer } from "effect"
 import { plans } from "#app/layers/Plans.ts"
 import { signedTree } from "#app/layers/SignedLog.ts"
-import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
+import { RevokeApiKey } from "#domain/accounts/RevokeApiKey.ts"
 import * as PgAccountDirectory from "#events/accounts/PgAccountDirectory.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
-import * as PgKeyDirectory from "#events/accounts/PgKeyDirectory.ts"
 import * as PgAuditors from "#events/audit/PgAuditors.ts"
 import * as PgUsageAudit from "#events/callers/PgUsageAudit.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
@@ -17,8 +16,8 @@ import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
 /** The services of operator commands. */
-export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, ApiKeys.layer).pipe(
-  Layer.provide(Layer.merge(PgAccountStore.layer, PgKeyDirectory.layer)),
+export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, RevokeApiKey.layer).pipe(
+  Layer.provide(PgAccountStore.layer),
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
   Layer.provide(EventStore.layer),
   Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),

@@ -9,7 +9,7 @@ import * as AnswerCache from "#domain/vat/AnswerCache.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
 import * as PgCredentials from "#events/accounts/PgCredentials.ts"
 import * as PgEmailTokens from "#events/accounts/PgEmailTokens.ts"
-import * as PgKeyDirectory from "#events/accounts/PgKeyDirectory.ts"
+import * as PgApiKeyList from "#events/accounts/PgApiKeyList.ts"
 import * as PgLoginLog from "#events/accounts/PgLoginLog.ts"
 import * as PgAnswerCache from "#events/answers/PgAnswerCache.ts"
 import * as PgReceiptLinks from "#events/answers/PgReceiptLinks.ts"
@@ -63,7 +63,7 @@ export const stores = Layer.mergeAll(
   Identity.layerCached.pipe(Layer.provide(PgIdentity.layer)),
   PgAuditors.layer,
   PgAccountStore.layer,
-  PgKeyDirectory.layer,
+  PgApiKeyList.layer,
   PgCredentials.layer,
   PgLoginLog.layer,
   RetentionJob.layer.pipe(Layer.provide(PersonalErasure.layer)),

@@ -1,7 +1,9 @@
 /** The use cases that endpoints call. */
 import { Duration, Effect, Layer } from "effect"
-import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
 import { ClaimApiKey } from "#domain/accounts/ClaimApiKey.ts"
+import { IssueApiKey } from "#domain/accounts/IssueApiKey.ts"
+import { RevokeApiKey } from "#domain/accounts/RevokeApiKey.ts"
+import { RotateApiKey } from "#domain/accounts/RotateApiKey.ts"
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
@@ -34,8 +36,7 @@ export const useCases = Layer.unwrap(
         Layer.provide(CommonPasswords.layer)
       ),
       LogIn.layer(config.loginFailuresPer15Min),
-      ApiKeys.layer,
-      ClaimApiKey.layer
+      Layer.mergeAll(ClaimApiKey.layer, IssueApiKey.layer, RevokeApiKey.layer, RotateApiKey.layer)
     )
   })
 )

@@ -3,14 +3,7 @@
  * functions: the state is folded from the events of the account's stream; time and ids come with the command.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
-import {
-  ApiKeyClaimed,
-  ApiKeyIssued,
-  ApiKeyReleased,
-  ApiKeyRevoked,
-  ApiKeyRotated,
-  type KeyRevoker
-} from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
 import {
   AccountRegistered,
   AccountSignedUp,
@@ -24,8 +17,6 @@ import {
 import type * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
-import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
 
 /** A key of an account. `prefix` is its public id; `secrets` are all it ever had, the newest last. */
 export interface AccountKey {
@@ -186,115 +177,3 @@ export const requestVerification = (state: AccountState, now: DateTime.Utc): Rea
   state.signedUp && !state.verified && mayMail(state.verificationRequestedAt, now)
     ? [EmailVerificationRequested.make({ account_id: state.accountId })]
     : []
-
-/** Limits on keys: the quota is metered per key, so an account could otherwise create quota (rule 42). */
-const maxActiveKeys = 25
-const maxIssuedPerPeriod = 50
-
-/** Time does not lift this limit, but Retry-After needs a value: a minute is enough to revoke a key. */
-const afterRevocationSeconds = 60
-
-/** A candidate for a new key. */
-export interface KeyCandidate {
-  readonly keyId: string
-  readonly prefix: string
-  readonly sha256: string
-}
-
-/** Returns the error if the account may not get another secret in this period, otherwise null. */
-const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
-  const period = billingPeriod(now)
-  const drawn = keys.flatMap(({ secrets }) => secrets).filter(({ at }) => billingPeriod(at).name === period.name)
-  if (drawn.length < maxIssuedPerPeriod) return null
-  const message = `At most ${maxIssuedPerPeriod} API keys are issued to an account per calendar month (UTC), including revoked and rotated ones`
-  const retryAfterSeconds = Math.ceil(Duration.toSeconds(DateTime.distance(now, period.end)))
-  return new RateLimitExceeded({ message, retryAfterSeconds })
-}
-
-/** Returns the error if the account may not get another key, otherwise null. */
-export const keyRefusal = (state: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
-  if (state.keys.filter((key) => !key.revoked).length < maxActiveKeys) return secretsRefusal(state, now)
-  const message = `An account has at most ${maxActiveKeys} active API keys: revoke one first`
-  return new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds })
-}
-
-/** Returns true if a secret of the account has or had the prefix. */
-export const hasPrefix = ({ keys }: AccountState, prefix: string): boolean =>
-  keys.some(({ secrets }) => secrets.some((secret) => secret.prefix === prefix))
-
-/** Returns the first candidate whose prefix the account never used. */
-const unusedOf = <Candidate extends KeyCandidate>(state: AccountState, candidates: ReadonlyArray<Candidate>) =>
-  candidates.find(({ prefix }) => !hasPrefix(state, prefix))
-
-/** Issues the first candidate whose prefix the account never used, not even in a revoked key. Null asks for other candidates. */
-export const issueKey = <Candidate extends KeyCandidate>(
-  state: AccountState,
-  { candidates, now }: { readonly candidates: ReadonlyArray<Candidate>; readonly now: DateTime.Utc }
-): Result.Result<{ readonly candidate: Candidate; readonly event: DomainEvent.DomainEvent } | null, RateLimitExceeded> => {
-  const refusal = keyRefusal(state, now)
-  if (refusal !== null) return Result.fail(refusal)
-  const candidate = unusedOf(state, candidates)
-  if (candidate === undefined) return Result.succeed(null)
-  const event = ApiKeyIssued.make({
-    account_id: state.accountId,
-    key_id: candidate.keyId,
-    prefix: candidate.prefix,
-    key_sha256: candidate.sha256
-  })
-  return Result.succeed({ candidate, event })
-}
-
-/** The account has no key with that prefix. Clients are not told whether another account has one. */
-export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", {}) {
-  override get message() {
-    return "You have no API key with this id"
-  }
-}
-
-/** How long the former secret of a rotated key stays valid, unless it ends at once. */
-const rotationOverlap = Duration.hours(24)
-
-/** Rotates a key to the first candidate with an unused prefix. Null asks for other candidates. */
-export const rotateKey = <Candidate extends KeyCandidate>(
-  state: AccountState,
-  { candidates, keepsFormer, keyId, now }: Rotation<Candidate>
-): Result.Result<Rotated<Candidate> | null, ApiKeyNotFound | RateLimitExceeded> => {
-  if (!state.keys.some((key) => key.keyId === keyId && !key.revoked)) return Result.fail(new ApiKeyNotFound({}))
-  const refusal = secretsRefusal(state, now)
-  if (refusal !== null) return Result.fail(refusal)
-  const candidate = unusedOf(state, candidates)
-  if (candidate === undefined) return Result.succeed(null)
-  const formerUntil = keepsFormer ? DateTime.addDuration(now, rotationOverlap) : null
-  const { prefix, sha256: key_sha256 } = candidate
-  const facts = { account_id: state.accountId, key_id: keyId, prefix, key_sha256, previous_until: formerUntil }
-  return Result.succeed({ candidate, formerUntil, event: ApiKeyRotated.make(facts) })
-}
-
-interface Rotation<Candidate> {
-  readonly keyId: string
-  readonly candidates: ReadonlyArray<Candidate>
-  readonly keepsFormer: boolean
-  readonly now: DateTime.Utc
-}
-
-interface Rotated<Candidate> {
-  readonly candidate: Candidate
-  /** The end of the former secret's validity; null if it ended at once. */
-  readonly formerUntil: DateTime.Utc | null
-  readonly event: DomainEvent.DomainEvent
-}
-
-/**
- * Revokes the key with a prefix or id. Revoking a revoked key succeeds without a second event: DELETE is idempotent (RFC 9110,
- * 9.2.2), and 404 is for keys that do not exist or belong to another account.
- */
-export const revokeKey = (
-  state: AccountState,
-  prefixOrId: string,
-  by: KeyRevoker
-): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, ApiKeyNotFound> => {
-  const key = state.keys.find((key) => key.prefix === prefixOrId || key.keyId === prefixOrId)
-  if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
-  if (key.revoked) return Result.succeed([])
-  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix: key.prefix, by })])
-}

@@ -1,4 +1,4 @@
-/** The events of an account's stream, but for those of its keys (ApiKey.ts). */
+/** The events of an account's stream, but for those of its keys (ApiKeyEvents.ts). */
 import { Schema } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"

@@ -1,10 +1,13 @@
 /** An account takes over the API key of an agent that registered itself (rule 42). */
 import { Context, type DateTime, Duration, Effect, Layer, Redacted, Result, Schema } from "effect"
 import { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
-import { type AccountState, hasPrefix, keyRefusal } from "#domain/accounts/Account.ts"
+import type { AccountState } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { ApiKeyClaimed, ApiKeyReleased, prefixOf } from "#domain/accounts/ApiKey.ts"
-import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
+import { prefixOf } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyReleased } from "#domain/accounts/ApiKeyEvents.ts"
+import { hasPrefix } from "#domain/accounts/ApiKeyCandidates.ts"
+import { keyRefusal } from "#domain/accounts/ApiKeyLimits.ts"
+import { ApiKeyList } from "#domain/accounts/ApiKeyList.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { orTooMany, type RateLimitExceeded, RateLimiter } from "#domain/callers/RateLimiter.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -73,7 +76,7 @@ const window = Duration.hours(1)
 
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
-  const directory = yield* KeyDirectory
+  const list = yield* ApiKeyList
   const crypto = yield* Crypto
   const identity = yield* Identity
   const rateLimiter = yield* RateLimiter
@@ -92,7 +95,7 @@ const make = Effect.gen(function* () {
           Effect.map(Effect.fromResult(claimKey({ claimer, holder }, asked, now)), ({ claimed, released }) => [released, claimed])
         )
       }
-      const key = (yield* directory.list(accountId)).find((one) => one.prefix === prefix)
+      const key = (yield* list.all(accountId)).find((one) => one.prefix === prefix)
       // It was rotated or revoked at the same time.
       return key ?? (yield* new UnknownApiKey({}))
     },

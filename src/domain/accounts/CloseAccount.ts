@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { type AccountState } from "#domain/accounts/Account.ts"
 import { AccountClosed } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
 /** Revokes the remaining keys and closes the account. */

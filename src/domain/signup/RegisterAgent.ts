@@ -2,7 +2,8 @@
 import { Context, DateTime, Duration, Effect, Layer, Redacted } from "effect"
 import { AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
-import * as ApiKeys from "#domain/accounts/ApiKey.ts"
+import * as ApiKey from "#domain/accounts/ApiKey.ts"
+import { ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -42,10 +43,10 @@ const makeCreate = Effect.fnUntraced(function* (perDay: number) {
         with_email: email !== null,
         agent_id_hash: agentId === null ? null : keyedHash.of("agent", agentId)
       }),
-      ApiKeys.ApiKeyIssued.make({
+      ApiKeyIssued.make({
         account_id: accountId,
         key_id: crypto.uuidV7(),
-        prefix: ApiKeys.prefixOf(apiKey),
+        prefix: ApiKey.prefixOf(apiKey),
         key_sha256: crypto.sha256Hex(apiKey)
       })
     ] as const
@@ -67,7 +68,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const computedKey = ({ agentId, client, email, idempotencyKey }: Registration) => {
     const text = JSON.stringify([client, idempotencyKey, email, agentId])
     const hex = keyedHash.of("registration", `1${text}`) + keyedHash.of("registration", `2${text}`)
-    const key = ApiKeys.fromEntropy(Uint8Array.from(hex.match(/../gu) ?? [], (byte) => Number.parseInt(byte, 16)))
+    const key = ApiKey.fromEntropy(Uint8Array.from(hex.match(/../gu) ?? [], (byte) => Number.parseInt(byte, 16)))
     return key === null
       ? Effect.die("The keyed hash of a registration has too few usable bytes for an API key")
       : Effect.succeed(key)
@@ -99,7 +100,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
     const isOnce = idempotencyKey !== null
     const accountId = isOnce ? computedId(crypto, "account", client, idempotencyKey) : crypto.uuidV7()
-    const key = isOnce ? yield* computedKey(registration) : yield* ApiKeys.generate(crypto)
+    const key = isOnce ? yield* computedKey(registration) : yield* ApiKey.generate(crypto)
     const isReplayed = yield* isOnce
       ? createOnce(registration, accountId, key)
       : Effect.as(create(registration, accountId, key), false)

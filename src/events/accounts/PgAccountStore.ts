@@ -6,7 +6,7 @@ import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } fr
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type AccountState, evolve, noAccount } from "#domain/accounts/Account.ts"
-import { ApiKeyIssued } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
 import { accountStream } from "#domain/accounts/AccountEvents.ts"
 import {
   AccountStore,

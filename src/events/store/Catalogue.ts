@@ -10,7 +10,7 @@ import {
   PasswordResetRequested,
   PlanChanged
 } from "#domain/accounts/AccountEvents.ts"
-import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/audit/Auditor.ts"
 import type { EventType, PersonalEventType } from "#domain/kernel/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/login/LoginLog.ts"

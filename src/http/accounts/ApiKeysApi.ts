@@ -1,7 +1,7 @@
 /** POST and GET /v1/auth/api-keys, POST /v1/auth/api-keys/claim, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { KeyLabel } from "#domain/accounts/KeyDirectory.ts"
+import { KeyLabel } from "#domain/accounts/ApiKeyList.ts"
 import { LoginRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"

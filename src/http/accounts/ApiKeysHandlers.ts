@@ -1,8 +1,9 @@
 import { Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { ApiKeys } from "#domain/accounts/ApiKeys.ts"
 import { ClaimApiKey } from "#domain/accounts/ClaimApiKey.ts"
-import type { ListedKey } from "#domain/accounts/KeyDirectory.ts"
+import { ApiKeyList, type ListedKey } from "#domain/accounts/ApiKeyList.ts"
+import { IssueApiKey } from "#domain/accounts/IssueApiKey.ts"
+import { RevokeApiKey } from "#domain/accounts/RevokeApiKey.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentAccount } from "#http/pipeline/Authentication.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
@@ -11,18 +12,20 @@ export const layer = HttpApiBuilder.group(
   DecodedApi,
   "apiKeys",
   Effect.fnUntraced(function* (handlers) {
-    const keys = yield* ApiKeys
+    const { all } = yield* ApiKeyList
+    const { issue } = yield* IssueApiKey
     const { claim } = yield* ClaimApiKey
+    const { revoke } = yield* RevokeApiKey
 
     return handlers.handleAll({
       create: Effect.fnUntraced(function* ({ payload }) {
         const { accountId } = yield* CurrentAccount
-        const issued = yield* keys.issue(accountId, payload?.name ?? "")
+        const issued = yield* issue(accountId, payload?.name ?? "")
         return { ...recordOf(issued), key: Redacted.value(issued.key) }
       }, FailureResponses.respond),
       list: Effect.fnUntraced(function* () {
         const { accountId } = yield* CurrentAccount
-        const listed = yield* keys.list(accountId)
+        const listed = yield* all(accountId)
         return { api_keys: listed.map((key) => ({ ...recordOf(key), revoked: key.revoked })) }
       }, FailureResponses.respond),
       claim: Effect.fnUntraced(function* ({ payload }) {
@@ -32,7 +35,7 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { accountId } = yield* CurrentAccount
-        yield* keys.revoke(accountId, params.id, "owner")
+        yield* revoke(accountId, params.id, "owner")
         return { message: `The API key ${params.id} is revoked` }
       }, FailureResponses.respond)
     })

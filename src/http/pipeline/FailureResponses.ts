@@ -1,7 +1,8 @@
 /** Maps each failure of a use case to an error (rules 40, 44). */
 import { Clock, DateTime, Effect, MutableRef } from "effect"
 import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
-import type { ApiKeyNotFound, InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
+import type { InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
+import type { ApiKeyNotFound } from "#domain/accounts/RevokeApiKey.ts"
 import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
 import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"

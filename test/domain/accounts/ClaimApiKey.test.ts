@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result } from "effect"
 import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountRegistered, AccountSignedUp, EmailVerified } from "#domain/accounts/AccountEvents.ts"
-import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
 import { claimKey } from "#domain/accounts/ClaimApiKey.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { DateTime } from "effect"
 import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountClosed, AccountSignedUp } from "#domain/accounts/AccountEvents.ts"
-import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import { decide } from "#domain/accounts/CloseAccount.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 

@@ -1,6 +1,6 @@
 import { DateTime, Effect, Exit, Layer } from "effect"
 import { AccountClosed, accountStream, AccountRegistered } from "#domain/accounts/AccountEvents.ts"
-import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased } from "#domain/accounts/ApiKeyEvents.ts"
 import { PersonalDataErased, PersonalDataHeld, personalDataStream } from "#domain/kernel/PersonalData.ts"
 import { Retention, retainUntil } from "#domain/kernel/Retention.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"

@@ -6,7 +6,7 @@
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
 import { quoted } from "#domain/kernel/CsvText.ts"
-import { ApiKeyClaimed, ApiKeyIssued } from "#domain/accounts/ApiKey.ts"
+import { ApiKeyClaimed, ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"

@@ -14,11 +14,11 @@ export interface ListedKey {
   readonly revoked: boolean
 }
 
-export class KeyDirectory extends Context.Service<
-  KeyDirectory,
+export class ApiKeyList extends Context.Service<
+  ApiKeyList,
   {
     /** Returns all keys of an account, including revoked ones, newest first. */
-    readonly list: (accountId: string) => Effect.Effect<ReadonlyArray<ListedKey>, StoreUnavailable>
+    readonly all: (accountId: string) => Effect.Effect<ReadonlyArray<ListedKey>, StoreUnavailable>
     /** Joins the caller's transaction. */
     readonly label: (key: {
       readonly accountId: string
@@ -26,4 +26,4 @@ export class KeyDirectory extends Context.Service<
       readonly label: string
     }) => Effect.Effect<void, StoreUnavailable>
   }
->()("vatproof/domain/accounts/KeyDirectory") {}
+>()("vatproof/domain/accounts/ApiKeyList") {}

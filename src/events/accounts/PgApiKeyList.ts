@@ -1,7 +1,7 @@
 /** The keys of accounts with their owners' labels. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { KeyDirectory } from "#domain/accounts/KeyDirectory.ts"
+import { ApiKeyList } from "#domain/accounts/ApiKeyList.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const make = Effect.gen(function* () {
@@ -20,8 +20,8 @@ const make = Effect.gen(function* () {
       FROM vatproof.api_keys k WHERE k.account_id = ${accountId} ORDER BY k.issued_at DESC, k.key_id DESC`
   })
 
-  return KeyDirectory.of({
-    list: Effect.fn("PgKeyDirectory.list")(function* (accountId: string) {
+  return ApiKeyList.of({
+    all: Effect.fn("PgApiKeyList.all")(function* (accountId: string) {
       const rows = yield* findKeys(accountId).pipe(QueryPolicy.withRetry("3 seconds"))
       return rows.map(({ issued_at, label, prefix, revoked }) => ({ prefix, label, issuedAt: issued_at, revoked }))
     }),
@@ -33,4 +33,4 @@ const make = Effect.gen(function* () {
   })
 })
 
-export const layer = Layer.effect(KeyDirectory, make)
+export const layer = Layer.effect(ApiKeyList, make)

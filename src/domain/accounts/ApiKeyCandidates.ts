@@ -1,0 +1,46 @@
+/**
+ * Random candidates for a new secret of an API key. Its prefix identifies a key within its account, and only three characters of a prefix are
+ * random: an account with very many keys may need several candidates.
+ */
+import { Effect } from "effect"
+import type { AccountState } from "#domain/accounts/Account.ts"
+import * as ApiKey from "#domain/accounts/ApiKey.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+
+/** What a decision reads of a candidate: the id for a new key, the prefix of the secret, and its SHA-256 (hex). */
+export interface KeyCandidate {
+  readonly keyId: string
+  readonly prefix: string
+  readonly sha256: string
+}
+
+/** Returns true if a secret of the account has or had the prefix. */
+export const hasPrefix = ({ keys }: AccountState, prefix: string): boolean =>
+  keys.some(({ secrets }) => secrets.some((secret) => secret.prefix === prefix))
+
+/** Returns the first candidate whose prefix the account never used, not even in a revoked key. */
+export const firstUnused = <Candidate extends KeyCandidate>(state: AccountState, candidates: ReadonlyArray<Candidate>) =>
+  candidates.find(({ prefix }) => !hasPrefix(state, prefix))
+
+const candidateCount = 4
+const maxDraws = 20
+
+/** Returns a function that generates candidates for `attempt` until it returns another value than null, which means that none is unused. */
+export const make = Effect.map(Crypto, (crypto) => {
+  const candidate = Effect.map(ApiKey.generate(crypto), (key) => ({
+    key,
+    keyId: crypto.uuidV7(),
+    prefix: ApiKey.prefixOf(key),
+    sha256: crypto.sha256Hex(key)
+  }))
+  const candidates = Effect.replicateEffect(candidate, candidateCount)
+
+  return Effect.fnUntraced(function* <A, E, R>(
+    accountId: string,
+    attempt: (candidates: ReadonlyArray<Effect.Success<typeof candidate>>) => Effect.Effect<A | null, E, R>
+  ) {
+    const found = yield* Effect.repeat(Effect.flatMap(candidates, attempt), { until: (value) => value !== null, times: maxDraws })
+    if (found === null) return yield* Effect.die(`No unused key prefix was generated for account ${accountId}`)
+    return found
+  })
+})

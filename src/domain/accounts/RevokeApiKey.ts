@@ -1,0 +1,46 @@
+/** Revokes an API key permanently. */
+import { Context, Effect, Layer, Result, Schema } from "effect"
+import type { AccountState } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import { ApiKeyRevoked, type KeyRevoker } from "#domain/accounts/ApiKeyEvents.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+
+/** The account has no key with that id. Clients are not told whether another account has one. */
+export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", {}) {
+  override get message() {
+    return "You have no API key with this id"
+  }
+}
+
+/**
+ * Revokes the key with a prefix or id. Revoking a revoked key succeeds without a second event: DELETE is idempotent (RFC 9110,
+ * 9.2.2), and 404 is for keys that do not exist or belong to another account.
+ */
+export const revokeKey = (
+  state: AccountState,
+  prefixOrId: string,
+  by: KeyRevoker
+): Result.Result<ReadonlyArray<DomainEvent>, ApiKeyNotFound> => {
+  const key = state.keys.find((key) => key.prefix === prefixOrId || key.keyId === prefixOrId)
+  if (key === undefined) return Result.fail(new ApiKeyNotFound({}))
+  if (key.revoked) return Result.succeed([])
+  return Result.succeed([ApiKeyRevoked.make({ account_id: state.accountId, key_id: key.keyId, prefix: key.prefix, by })])
+}
+
+const make = Effect.map(AccountStore, (accounts) => ({
+  /** Returns true if the key was active before. */
+  revoke: Effect.fn("RevokeApiKey.revoke")(
+    (accountId: string, prefixOrId: string, by: KeyRevoker) =>
+      accounts.change(accountId, (account) =>
+        Effect.map(Effect.fromResult(revokeKey(account, prefixOrId, by)), (events) => ({ events, value: events.length > 0 }))
+      ),
+    // Closing the account has revoked all its keys.
+    Effect.catchTag("NoSuchAccount", () => Effect.succeed(false))
+  )
+}))
+
+export class RevokeApiKey extends Context.Service<RevokeApiKey, Effect.Success<typeof make>>()(
+  "vatproof/domain/accounts/RevokeApiKey"
+) {
+  static readonly layer = Layer.effect(RevokeApiKey, make)
+}

@@ -1,0 +1,71 @@
+/** Rotates an API key: replaces its secret. The key keeps its id, usage and receipts. */
+import { Context, DateTime, Duration, Effect, Layer, Redacted, Result } from "effect"
+import type { AccountState } from "#domain/accounts/Account.ts"
+import { AccountStore } from "#domain/accounts/AccountStore.ts"
+import * as ApiKeyCandidates from "#domain/accounts/ApiKeyCandidates.ts"
+import { ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
+import { secretsRefusal } from "#domain/accounts/ApiKeyLimits.ts"
+import { ApiKeyNotFound } from "#domain/accounts/RevokeApiKey.ts"
+import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
+import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+
+/** How long the former secret of a rotated key stays valid, unless it ends at once. */
+const rotationOverlap = Duration.hours(24)
+
+interface Rotation<Candidate> {
+  readonly keyId: string
+  readonly candidates: ReadonlyArray<Candidate>
+  readonly keepsFormer: boolean
+  readonly now: DateTime.Utc
+}
+
+interface Rotated<Candidate> {
+  readonly candidate: Candidate
+  /** The end of the former secret's validity; null if it ended at once. */
+  readonly formerUntil: DateTime.Utc | null
+  readonly event: DomainEvent
+}
+
+/** Rotates a key to the first candidate with an unused prefix. Returns null if the account has used the prefixes of all candidates. */
+export const rotateKey = <Candidate extends ApiKeyCandidates.KeyCandidate>(
+  state: AccountState,
+  { candidates, keepsFormer, keyId, now }: Rotation<Candidate>
+): Result.Result<Rotated<Candidate> | null, ApiKeyNotFound | RateLimitExceeded> => {
+  if (!state.keys.some((key) => key.keyId === keyId && !key.revoked)) return Result.fail(new ApiKeyNotFound({}))
+  const refusal = secretsRefusal(state, now)
+  if (refusal !== null) return Result.fail(refusal)
+  const candidate = ApiKeyCandidates.firstUnused(state, candidates)
+  if (candidate === undefined) return Result.succeed(null)
+  const formerUntil = keepsFormer ? DateTime.addDuration(now, rotationOverlap) : null
+  const { prefix, sha256: key_sha256 } = candidate
+  const facts = { account_id: state.accountId, key_id: keyId, prefix, key_sha256, previous_until: formerUntil }
+  return Result.succeed({ candidate, formerUntil, event: ApiKeyRotated.make(facts) })
+}
+
+const make = Effect.gen(function* () {
+  const accounts = yield* AccountStore
+  const withCandidates = yield* ApiKeyCandidates.make
+
+  /** Returns the new secret. With `keepsFormer` the former secret stays valid for a day. */
+  const rotate = Effect.fn("RotateApiKey.rotate")(
+    (accountId: string, keyId: string, keepsFormer: boolean) =>
+      withCandidates(accountId, (candidates) =>
+        accounts.change(accountId, (account, now) =>
+          Effect.map(Effect.fromResult(rotateKey(account, { keyId, candidates, keepsFormer, now })), (rotated) => {
+            if (rotated === null) return { events: [], value: null }
+            const { candidate, event, formerUntil } = rotated
+            return { events: [event], value: { key: Redacted.make(candidate.key), prefix: candidate.prefix, formerUntil } }
+          })
+        )
+      ),
+    Effect.catchTag("NoSuchAccount", () => Effect.fail(new ApiKeyNotFound({})))
+  )
+
+  return { rotate }
+})
+
+export class RotateApiKey extends Context.Service<RotateApiKey, Effect.Success<typeof make>>()(
+  "vatproof/domain/accounts/RotateApiKey"
+) {
+  static readonly layer = Layer.effect(RotateApiKey, make)
+}
