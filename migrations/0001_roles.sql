@@ -5,8 +5,8 @@ CREATE SCHEMA IF NOT EXISTS vatproof_guard;
 CREATE SCHEMA IF NOT EXISTS audit;
 COMMENT ON SCHEMA audit IS 'Read-only views for auditors: the log of events, and three views derived from it.';
 
--- All databases of a server share the roles. The exception handlers cover concurrent creation by another database.
--- Without the right to create roles, the migrating role owns everything; the service logs the consequences at startup.
+-- Roles belong to the whole server, so another database may create them at the same time; the exception handlers ignore that.
+-- A migrating role without the right to create roles remains the owner of everything. The service then logs a warning at its start.
 DO $$
 DECLARE wanted text;
 BEGIN

@@ -1,7 +1,7 @@
--- Account data outside of the log: it must be erasable, or is not an event. No foreign key references a projection, because rows of
--- projections appear at the end of a transaction, and a rebuild may remove and restore them.
+-- Account data that is not in the log, because it must be erasable or because no event is needed. No foreign key references a read table:
+-- its rows appear only at the end of a transaction, and a rebuild may remove and restore them.
 
--- Contact data, which is in no event so that it can be erased together with its references.
+-- Contact data. Rows of other tables that depend on it are erased with it.
 CREATE TABLE vatproof.contacts (
   account_id uuid PRIMARY KEY,
   email text,
@@ -10,9 +10,9 @@ CREATE TABLE vatproof.contacts (
   token_epoch int NOT NULL DEFAULT 0,
   agent_id text
 );
--- Several agents may have the same id; the index returns the newest accounts first.
+-- Several accounts may have the same agent id. The index returns the newest of them first.
 CREATE INDEX contacts_agent_id ON vatproof.contacts (agent_id, account_id) WHERE agent_id IS NOT NULL;
-COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts, outside of the log so that it can be erased.';
+COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts. It is outside of the log, so that it can be erased.';
 COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case, for case-insensitive comparison.';
 
 COMMENT ON COLUMN vatproof.contacts.token_epoch IS 'Increases with every new password. A login token is valid only in the epoch of its issue.';
@@ -25,7 +25,7 @@ CREATE TABLE vatproof.mail_tokens (
 );
 CREATE INDEX mail_tokens_account_id ON vatproof.mail_tokens (account_id);
 CREATE INDEX mail_tokens_issued_at ON vatproof.mail_tokens (issued_at);
-COMMENT ON TABLE vatproof.mail_tokens IS 'Tokens of mails, as SHA-256. Deleted after use.';
+COMMENT ON TABLE vatproof.mail_tokens IS 'Tokens of mailed links, as SHA-256. A token is deleted after its use.';
 
 CREATE TABLE vatproof.api_key_labels (
   key_id uuid PRIMARY KEY,
@@ -33,9 +33,9 @@ CREATE TABLE vatproof.api_key_labels (
   label text NOT NULL
 );
 CREATE INDEX api_key_labels_account_id ON vatproof.api_key_labels (account_id);
-COMMENT ON TABLE vatproof.api_key_labels IS 'Labels of API keys. A label may name a person, so it is stored where it can be erased.';
+COMMENT ON TABLE vatproof.api_key_labels IS 'Labels of API keys. A label may name a person, so it must be erasable and is not in the log.';
 
--- The key of keyed hashes (client addresses, cursors), generated once by the database. Without it a hash cannot be traced to an address.
+-- The secret key of keyed hashes, for example of client addresses. The database generates it once. Without it, the address of a hash cannot be found.
 CREATE TABLE vatproof.hash_key (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   key bytea NOT NULL CHECK (octet_length(key) = 32)

@@ -1,10 +1,11 @@
 -- Rate limits, shared by all replicas. They are not events: a crash may lose the last counts.
 --
--- The clock of the database may be set back, or be behind after a failover. A window must not last until the clock has caught up. So limits use the
--- current clock, and a window that ends later than a new one would is expired. Another session may have started its window between two readings
--- of the clock, hence the factor of two and the tolerance of a minute.
+-- The clock of the database may be set back, for example by a failover. A row from before would then block calls until the clock has caught up.
+-- Therefore the functions ignore a row whose end is more than a minute later than the end of a row that begins now. The tolerance of a
+-- minute is for rows of concurrent sessions, which read the clock a moment later. For rate windows, which last a minute, the functions
+-- compare with two minutes from now.
 
--- Fixed windows: number of calls.
+-- Rate windows with a fixed length: the number of calls in each. The leases of acquire_lease and the budgets of spend_budget are rows as well.
 CREATE TABLE vatproof.rate_windows (
   bucket text COLLATE "C" PRIMARY KEY,
   taken bigint NOT NULL,
@@ -12,7 +13,7 @@ CREATE TABLE vatproof.rate_windows (
 ) WITH (fillfactor = 50);
 CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
 
--- Sliding windows for small limits: the times at which the slots of a bucket were acquired.
+-- Sliding windows, for small limits: the times at which the slots of each bucket were acquired.
 CREATE TABLE vatproof.rate_slots (
   bucket text COLLATE "C" PRIMARY KEY,
   taken_at timestamptz[] NOT NULL,

@@ -1,10 +1,10 @@
--- Outbox of mails. The transaction that requests a mail writes its row, so a mail is sent if and only if that transaction commits, and survives a
--- restart. The row keeps the address and the token only until the mail is settled.
+-- Outbox of mails. The transaction that requests a mail writes its row, so a mail is sent only if that transaction commits, even after a restart.
+-- The row has the address and the token until the mail is settled. The states are:
 --
---   waiting      due for an attempt at due_at
---   claimed      a worker sends it; after a crash of the worker, its lease expires at due_at and another worker sends it
+--   waiting      not settled; the next attempt is due at due_at
+--   claimed      not settled; a worker is sending it. If the worker crashes, its lease expires at due_at and another worker sends the mail
 --   sent         the server accepted it                   refused      the server refused it permanently
---   expired      the token expired before it was sent     needless     the account was verified meanwhile
+--   expired      the token expired before it was sent     needless     the account was verified already
 --   superseded   a newer mail for the same purpose replaces it
 CREATE TABLE vatproof.outbox (
   mail_id uuid PRIMARY KEY,
@@ -26,9 +26,9 @@ CREATE TABLE vatproof.outbox (
   CHECK (CASE WHEN settled_at IS NULL THEN email IS NOT NULL AND token IS NOT NULL ELSE email IS NULL AND token IS NULL END)
 ) WITH (fillfactor = 50);
 COMMENT ON COLUMN vatproof.outbox.due_at IS 'Time of the next attempt. For a claimed mail: end of the lease.';
-COMMENT ON COLUMN vatproof.outbox.claim IS 'Id of the attempt that holds the lease. Updates with another claim have no effect.';
-COMMENT ON COLUMN vatproof.outbox.reply IS 'Result of the last attempt: the mail server''s code, or the failed step. Without the server''s text, which may contain the address.';
-COMMENT ON COLUMN vatproof.outbox.traceparent IS 'Span that requested the mail, in the format of W3C Trace Context; null without a span.';
+COMMENT ON COLUMN vatproof.outbox.claim IS 'Id of the attempt that holds the lease. Updates by an attempt with another id have no effect.';
+COMMENT ON COLUMN vatproof.outbox.reply IS 'Result of the last attempt: the code of the mail server, or the failed step. The text of the server is not stored, because it may contain the address.';
+COMMENT ON COLUMN vatproof.outbox.traceparent IS 'Span of the request for the mail, in the format of W3C Trace Context; null without a span.';
 CREATE INDEX outbox_due_at ON vatproof.outbox (due_at) WHERE settled_at IS NULL;
 CREATE INDEX outbox_account_id ON vatproof.outbox (account_id);
 CREATE INDEX outbox_settled_at ON vatproof.outbox (settled_at) WHERE settled_at IS NOT NULL;

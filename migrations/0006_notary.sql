@@ -1,5 +1,5 @@
 -- The notary's tables: the log's Merkle tree in tiles (c2sp.org/tlog-tiles), and its signed checkpoints
--- (c2sp.org/tlog-checkpoint). Both are append-only. The signing key is outside the database, so rewritten events and tiles cannot be signed here.
+-- (c2sp.org/tlog-checkpoint). Both are append-only. The signing key is not in the database, so a database administrator cannot sign altered events.
 
 CREATE TABLE vatproof.tiles (
   log_id smallint NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE vatproof.tiles (
 );
 -- A full tile is 8 KiB of hashes, which do not compress.
 ALTER TABLE vatproof.tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
-COMMENT ON TABLE vatproof.tiles IS 'Nodes of the Merkle tree over the positions: up to 256 adjacent hashes of level 8*level, 32 bytes each. A tile is append-only.';
+COMMENT ON TABLE vatproof.tiles IS 'Hashes of the Merkle tree. A tile has up to 256 adjacent hashes of 32 bytes from the tree level 8*level. A tile is append-only.';
 
 CREATE TABLE vatproof.checkpoints (
   log_id smallint NOT NULL,
@@ -19,11 +19,11 @@ CREATE TABLE vatproof.checkpoints (
   signed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, size)
 );
-COMMENT ON TABLE vatproof.checkpoints IS 'Signed checkpoints: the number of events and the Merkle root in the note. The first checkpoint covers the empty log.';
+COMMENT ON TABLE vatproof.checkpoints IS 'Signed checkpoints. A note has the number of events and the Merkle root. The first checkpoint covers the empty log.';
 COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as published.';
 
--- The lease of the signing replica. It only prevents double work: notarize() rejects a checkpoint that does not extend the newest
--- one.
+-- The lease of the replica that signs. It only prevents duplicate work: even without it, notarize() accepts only a checkpoint that extends
+-- the newest one.
 CREATE TABLE vatproof.notaries (
   log_id smallint PRIMARY KEY,
   holder uuid,
@@ -31,7 +31,7 @@ CREATE TABLE vatproof.notaries (
 ) WITH (fillfactor = 50);
 INSERT INTO vatproof.notaries (log_id) VALUES (0);
 
--- The lease of the replica that verifies the log in the background, and its progress.
+-- The lease of the replica that verifies the log in the background (the scrubber), and the position up to which it is verified.
 CREATE TABLE vatproof.scrubs (
   log_id smallint PRIMARY KEY,
   holder uuid,

@@ -1,5 +1,5 @@
--- The positions of the asynchronous projections, and the version of the rules that filled each read table
--- (migrations/projections.sql).
+-- One row for each read table (migrations/projections.sql): the version of the rules that filled it and, for an asynchronous projection,
+-- the position that it has reached.
 
 CREATE TABLE vatproof.projections (
   log_id smallint NOT NULL,
@@ -9,9 +9,9 @@ CREATE TABLE vatproof.projections (
   moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, name)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE vatproof.projections IS 'The read tables. The row lock ensures that only one replica updates an asynchronous projection at a time.';
-COMMENT ON COLUMN vatproof.projections.position IS 'Next position to apply: the table covers all events below it. Null for a table that the append updates.';
-COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that filled the table. A version older than the program''s requires a rebuild.';
+COMMENT ON TABLE vatproof.projections IS 'The read tables. The lock on a row ensures that only one replica at a time updates an asynchronous projection.';
+COMMENT ON COLUMN vatproof.projections.position IS 'Position of the next event to apply: the table covers all events below it. Null for a table that the append updates.';
+COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that filled the table. If the program has a newer version, the table must be rebuilt.';
 
 INSERT INTO vatproof.projections (log_id, name, version, position) VALUES
   (0, 'streams', 1, NULL), (0, 'meters', 1, NULL), (0, 'latest', 1, NULL), (0, 'listed', 1, NULL), (0, 'accounts', 1, NULL), (0, 'api_keys', 1, NULL),

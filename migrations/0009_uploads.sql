@@ -1,5 +1,6 @@
--- Spool of uploaded batch items, one chunk of 500 per row. A row is deleted when its items are appended to the log. The spool bounds the memory of an
--- upload and the duration of its acceptance. A rejected upload deletes its rows; housekeeping deletes the rows of interrupted uploads.
+-- Spool of uploaded batch items: one chunk of up to 500 items per row. A row is deleted when its items are appended to the log. The spool bounds
+-- the memory that an upload needs, and the time for which its acceptance locks the log. A rejected upload deletes its rows; housekeeping deletes
+-- the rows of interrupted uploads.
 CREATE TABLE vatproof.uploads (
   upload_id uuid NOT NULL,
   chunk int NOT NULL,
@@ -11,8 +12,8 @@ CREATE TABLE vatproof.uploads (
   PRIMARY KEY (upload_id, chunk)
 );
 COMMENT ON COLUMN vatproof.uploads.batch_id IS 'The accepted batch; null during the upload.';
-COMMENT ON COLUMN vatproof.uploads.items IS 'JSON: VAT IDs and duplicates, as in BatchItemsAccepted.';
-COMMENT ON COLUMN vatproof.uploads.document IS 'JSON: the personal document of BatchItemsAccepted; null once erased.';
+COMMENT ON COLUMN vatproof.uploads.items IS 'JSON: VAT IDs and duplicates, with the fields of the event BatchItemsAccepted.';
+COMMENT ON COLUMN vatproof.uploads.document IS 'JSON: the personal document of the event BatchItemsAccepted; null after its erasure.';
 CREATE UNIQUE INDEX uploads_of_batch ON vatproof.uploads (batch_id, chunk) WHERE batch_id IS NOT NULL;
 CREATE INDEX uploads_of_account ON vatproof.uploads (account_id);
 CREATE INDEX uploads_left_behind ON vatproof.uploads (spooled_at) WHERE batch_id IS NULL;

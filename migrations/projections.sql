@@ -1,5 +1,5 @@
--- The read tables: projections that functions/projections.sql computes from the events alone. This file recreates a dropped table, and
--- `vatproof projections rebuild` fills it. To change a table's columns, drop it in a numbered file.
+-- The read tables. functions/projections.sql computes their rows from the events alone. To change the columns of a table, drop it in a numbered
+-- file: this file creates it again, and `vatproof projections rebuild` fills it.
 
 CREATE TABLE IF NOT EXISTS vatproof.streams (
   log_id smallint NOT NULL,
@@ -17,9 +17,9 @@ CREATE TABLE IF NOT EXISTS vatproof.meters (
   used bigint NOT NULL CHECK (used >= 0),
   PRIMARY KEY (log_id, meter_id)
 ) WITH (fillfactor = 80);
-COMMENT ON TABLE vatproof.meters IS 'Units charged so far: always the sum of events.units of that meter.';
+COMMENT ON TABLE vatproof.meters IS 'Units charged to each meter: the sum of events.units of its events.';
 
--- The source's time decides which answer is the newest: of two concurrent lookups, the slower one may have the older answer.
+-- The newest answer is the one with the latest time by the source's clock, because the slower of two concurrent lookups may return the older answer.
 CREATE TABLE IF NOT EXISTS vatproof.latest (
   log_id smallint NOT NULL,
   key text COLLATE "C" NOT NULL,
@@ -29,10 +29,10 @@ CREATE TABLE IF NOT EXISTS vatproof.latest (
   answer text NOT NULL,
   PRIMARY KEY (log_id, key)
 ) WITH (fillfactor = 80);
-COMMENT ON TABLE vatproof.latest IS 'The newest answer of a source about a VAT ID (answer-DE123456789), and the position of its event.';
-COMMENT ON COLUMN vatproof.latest.as_of IS 'Position of the last event about the answer: the answer itself or its erasure. A cached answer of a replica is valid for one as_of.';
-COMMENT ON COLUMN vatproof.latest.answered_at IS 'Time of the answer by the source''s clock, at most the time of the append.';
-COMMENT ON COLUMN vatproof.latest.answer IS 'The answer as JSON as in a response, without the evidence. Name and address are null after their erasure.';
+COMMENT ON TABLE vatproof.latest IS 'The newest answer of a source for each VAT ID, and the position of its event. Keys have the form answer-DE123456789.';
+COMMENT ON COLUMN vatproof.latest.as_of IS 'Position of the last event about the answer: the answer itself, or its erasure. An answer that a replica has cached is valid only while as_of is the same.';
+COMMENT ON COLUMN vatproof.latest.answered_at IS 'Time of the answer by the source''s clock, or the time of the append if that is earlier.';
+COMMENT ON COLUMN vatproof.latest.answer IS 'The answer as JSON, without the evidence. Name and address are null after their erasure.';
 
 CREATE TABLE IF NOT EXISTS vatproof.listed (
   log_id smallint NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS vatproof.listed (
   position bigint NOT NULL,
   PRIMARY KEY (log_id, list, position)
 );
-COMMENT ON TABLE vatproof.listed IS 'Positions of the events of a list, e.g. receipts-<key>: the receipts of a key, in the order of their issue; batch-<batch>: the chunks of a batch, in order.';
+COMMENT ON TABLE vatproof.listed IS 'Positions of events in lists. receipts-<key> lists the receipts of a key in the order of their issue; batch-<batch> lists the chunks of a batch in order.';
 
 CREATE TABLE IF NOT EXISTS vatproof.accounts (
   account_id uuid PRIMARY KEY,
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS vatproof.accounts (
   created_at timestamptz NOT NULL,
   closed_at timestamptz
 );
-COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month set for this account alone; null means the plan''s.';
+COMMENT ON COLUMN vatproof.accounts.per_month IS 'Validations per month that the operator set for this account; null means the limit of its plan.';
 
 CREATE TABLE IF NOT EXISTS vatproof.api_keys (
   key_id uuid PRIMARY KEY,
@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS vatproof.api_keys (
   UNIQUE (account_id, prefix)
 );
 COMMENT ON COLUMN vatproof.api_keys.key_sha256 IS 'SHA-256 of the key. The key itself is stored nowhere.';
-COMMENT ON COLUMN vatproof.api_keys.previous_sha256 IS 'SHA-256 of the secret before the last rotation, if it is valid until previous_until.';
+COMMENT ON COLUMN vatproof.api_keys.previous_sha256 IS 'SHA-256 of the former secret of a rotated key, which is valid until previous_until; null without one.';
 
 CREATE TABLE IF NOT EXISTS vatproof.auditors (
   auditor_id uuid PRIMARY KEY,
@@ -75,7 +75,7 @@ CREATE TABLE IF NOT EXISTS vatproof.auditors (
   expires_at timestamptz NOT NULL,
   revoked_at timestamptz
 );
-COMMENT ON TABLE vatproof.auditors IS 'Auditors'' tokens, a projection of the streams auditor-<id>. vatproof.append updates it, because it authorizes every request of an auditor.';
+COMMENT ON TABLE vatproof.auditors IS 'Auditors and the hashes of their tokens. The append updates the table, because it authorizes every request of an auditor.';
 COMMENT ON COLUMN vatproof.auditors.account_id IS 'The only account that the auditor may read; null means all accounts.';
 COMMENT ON COLUMN vatproof.auditors.token_sha256 IS 'SHA-256 of the token. The token itself is stored nowhere.';
 COMMENT ON COLUMN vatproof.auditors.name IS 'Name of the auditor.';
@@ -104,8 +104,8 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
   PRIMARY KEY (log_id, task_id),
   CHECK ((state = 'pending') = (closed_by IS NULL))
 ) WITH (fillfactor = 80);
--- Only the primary key starts with log_id: for small tables the planner would use any index that does.
--- The third column is the batch, or the zero UUID for a single validation.
+-- Of the indexes of this table, only the primary key starts with log_id, because for a small table the planner might use any index that does.
+-- The third column of tasks_open is the batch, or the zero UUID for a single validation.
 CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, coalesce(batch_id, '00000000-0000-0000-0000-000000000000'::uuid), due_at)
   WHERE closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_expiry ON vatproof.tasks (expires_at) WHERE closed_by IS NULL;
@@ -114,13 +114,13 @@ CREATE INDEX IF NOT EXISTS tasks_of_vat_id ON vatproof.tasks (key_id, vat_id, st
 CREATE INDEX IF NOT EXISTS tasks_of_batch ON vatproof.tasks (batch_id, item) WHERE batch_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS tasks_open_of_batch ON vatproof.tasks (batch_id, item) WHERE batch_id IS NOT NULL AND closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_reference ON vatproof.tasks (key_id, reference_hash, state, position) WHERE reference_hash IS NOT NULL;
-COMMENT ON TABLE vatproof.tasks IS 'Accepted validations and their states. due_at, claim, attempts, attempted_at and failure schedule the attempts. They are not in the log, so a rebuilt task is due at once.';
+COMMENT ON TABLE vatproof.tasks IS 'Accepted validations and their states. The columns due_at, claim, attempts, attempted_at and failure schedule the attempts. They are not derived from the log: after a rebuild, every open task is due at once.';
 COMMENT ON COLUMN vatproof.tasks.position IS 'Position of the event that accepted the task.';
-COMMENT ON COLUMN vatproof.tasks.reference_hash IS 'Keyed hash of the caller''s reference, for searches. The personal document has the reference itself.';
+COMMENT ON COLUMN vatproof.tasks.reference_hash IS 'Keyed hash of the caller''s reference, for searches. The personal document has the reference.';
 COMMENT ON COLUMN vatproof.tasks.item IS 'Number of the item in its batch, from 0.';
-COMMENT ON COLUMN vatproof.tasks.closed_by IS 'Position of the event that closed the task.';
+COMMENT ON COLUMN vatproof.tasks.closed_by IS 'Position of the event that closed the task; null for an open task.';
 COMMENT ON COLUMN vatproof.tasks.due_at IS 'Time of the next attempt. For a claimed task: end of the lease.';
-COMMENT ON COLUMN vatproof.tasks.claim IS 'Id of the attempt that holds the lease. Updates with another claim have no effect.';
+COMMENT ON COLUMN vatproof.tasks.claim IS 'Id of the attempt that holds the lease. Updates by an attempt with another id have no effect.';
 COMMENT ON COLUMN vatproof.tasks.failure IS 'Failure of the last attempt: the source and its code (vies:MS_UNAVAILABLE), or QUOTA.';
 
 CREATE TABLE IF NOT EXISTS vatproof.batches (
@@ -138,9 +138,9 @@ CREATE TABLE IF NOT EXISTS vatproof.batches (
 );
 CREATE INDEX IF NOT EXISTS batches_of_key ON vatproof.batches (key_id, position);
 CREATE INDEX IF NOT EXISTS batches_cancelled ON vatproof.batches (cancelled_by) WHERE cancelled_by IS NOT NULL;
-COMMENT ON TABLE vatproof.batches IS 'Accepted batches. vatproof.tasks has the states of their items.';
+COMMENT ON TABLE vatproof.batches IS 'Accepted batches. The table tasks has the states of their items.';
 COMMENT ON COLUMN vatproof.batches.request_hash IS 'Keyed hash of the items; null without an Idempotency-Key.';
-COMMENT ON COLUMN vatproof.batches.cancelled_by IS 'Position of the event that cancelled the batch.';
+COMMENT ON COLUMN vatproof.batches.cancelled_by IS 'Position of the event that cancelled the batch; null without one.';
 
 CREATE TABLE IF NOT EXISTS vatproof.event_index (
   log_id smallint NOT NULL,
@@ -152,12 +152,13 @@ CREATE TABLE IF NOT EXISTS vatproof.event_index (
   receipt_id text COLLATE "C",
   PRIMARY KEY (log_id, position)
 );
--- Nearly all events are VatIdVerified. The index by type excludes them, because it would be as large as the log. The index by account excludes them
--- as well: the log's index by stream and version finds them by the account's keys. VAT IDs are indexed in segments of 2^18 positions. New entries
--- go to the newest segment only, which stays in memory independent of the size of the log.
+-- Nearly all events are VatIdVerified. The indexes by type, account and key exclude them, because such an index would be as large as the log.
+-- The VatIdVerified events of a key are found in the stream of the key, by the log's index on stream and version.
+-- The index by VAT ID contains all events, ordered by segments of 2^18 positions. New entries go only to the newest segment, so inserts touch only
+-- a small part of the index, whatever the size of the log.
 CREATE INDEX IF NOT EXISTS event_index_type ON vatproof.event_index (log_id, type, position) WHERE type <> 'VatIdVerified';
 CREATE INDEX IF NOT EXISTS event_index_account ON vatproof.event_index (log_id, account_id, position) WHERE account_id IS NOT NULL AND type <> 'VatIdVerified';
 CREATE INDEX IF NOT EXISTS event_index_key ON vatproof.event_index (log_id, key_id, position) WHERE key_id IS NOT NULL AND type <> 'VatIdVerified';
 CREATE INDEX IF NOT EXISTS event_index_vat_id ON vatproof.event_index (log_id, ((position >> 18)::int), vat_id) WHERE vat_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS event_index_receipt ON vatproof.event_index (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
-COMMENT ON TABLE vatproof.event_index IS 'Index of the log: positions of events by type, account, API key, VAT ID and receipt. A projection.';
+COMMENT ON TABLE vatproof.event_index IS 'Index of the log: the positions of events by type, account, API key, VAT ID and receipt. An asynchronous projection.';

@@ -1,7 +1,7 @@
--- Triggers, partitions, owners and rights. Runs after every other migration, so that new objects are protected and have the right
--- owner. Idempotent.
+-- Triggers, partitions, owners and rights. This file runs last whenever another file was applied, so that new objects are protected and have
+-- the right owner. Running it again changes nothing.
 
--- "events" comes before its partitions, which inherit the row trigger.
+-- Creates the missing triggers. The partitions of events inherit its row trigger.
 DO $$
 DECLARE wanted record;
 BEGIN
@@ -28,7 +28,8 @@ END $$;
 
 SELECT vatproof.ensure_partitions(0::smallint);
 
--- A role without login owns everything. If it does not exist, or the migrating role is not a member, the migrating role remains the owner.
+-- Makes vatproof_owner, a role without login, the owner of everything. If this role does not exist, or the migrating role is not a member of it,
+-- the migrating role remains the owner.
 DO $$
 DECLARE
   new_owner CONSTANT oid := to_regrole('vatproof_owner');
@@ -45,10 +46,10 @@ BEGIN
     UNION ALL SELECT 'FUNCTION ' || oid::regprocedure FROM pg_proc WHERE pronamespace = 'vatproof'::regnamespace AND proowner <> new_owner
   LOOP EXECUTE format('ALTER %s OWNER TO vatproof_owner', item); END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN
-  RAISE NOTICE 'vatproof_owner cannot own the schema here: %', SQLERRM;
+  RAISE NOTICE 'The role vatproof_owner could not become the owner of the schema, so % remains the owner: %', current_user, SQLERRM;
 END $$;
 
--- A user of a view needs the right to execute its functions.
+-- PUBLIC may execute only json_of, which the views for auditors call: a user of a view needs the right to execute its functions.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA vatproof FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION vatproof.json_of TO PUBLIC;
 
@@ -87,5 +88,5 @@ BEGIN
     EXECUTE format('ALTER EVENT TRIGGER %I ENABLE ALWAYS', missing.name);
   END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN
-  RAISE NOTICE 'Event triggers need a superuser: without them DROP, DETACH and DISABLE TRIGGER are not refused to the tables'' owner (%)', SQLERRM;
+  RAISE NOTICE 'The event triggers were not created, because only a superuser can create them (%). Without them, the owner of the tables can drop and detach tables and disable triggers', SQLERRM;
 END $$;

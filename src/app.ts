@@ -20,8 +20,8 @@ import * as Workers from "#infra/workers/Workers.ts"
 import * as WorkersAdmin from "#infra/workers/WorkersAdmin.ts"
 
 /**
- * The whole service. It listens as soon as the layer is built, and stops with it: the requests first, the database last.
- * `adminPort` is the default port for operators; 0 takes any free one.
+ * The whole service as one layer. It listens as soon as the layer is built. At a stop, in-flight requests end first and the database
+ * connection last. `adminPort` is the default admin port; 0 selects any free port.
  */
 export const service = (defaults: DefaultSources = liveSources, adminPort = usualAdminPort) =>
   Readiness.layerServing.pipe(
@@ -39,13 +39,16 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
     Layer.provide(telemetry)
   )
 
-/** The service in several processes that share its port. An embedded database belongs to this process, so it outlives each of them. */
+/**
+ * Runs the service in `count` processes that share its port. This process
+ * runs the embedded database, so the database outlives each of them.
+ */
 export const workers = (count: number) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
-      // The longest work of a worker after its last request: pending mails, telemetry, the database.
+      // After its requests, a worker has 20 seconds for pending mails, telemetry and its database connections.
       const stopTimeout = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
       const adminPorts = new Map<number, number>()
       const address = yield* adminAddress(usualAdminPort)

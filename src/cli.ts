@@ -1,4 +1,4 @@
-/** The commands of vatproof. */
+/** The command `vatproof` and its subcommands `serve`, `sandbox` and `migrate`. */
 import { Console, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
@@ -17,16 +17,16 @@ import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** The requester that the sandbox's BZSt knows: the BZSt's own published test number. */
+/** The requester that the simulated BZSt accepts: the test number that the BZSt publishes. */
 const sandboxRequester = "DE123456789"
 
-/** Shows where an operator's own address appears. */
+/** An example address, which shows where the operator's contact address appears. */
 const sandboxContact = "mailto:operator@example.com"
 
-/** The sandbox stands beside other services without asking for a port of its own. */
+/** The admin port of the sandbox: any free one, so that it does not conflict with another service. */
 const anyPort = 0
 
-/** More processes than that are a typing error. */
+/** Maximum number of processes. A larger number is probably a typing error. */
 const maxWorkers = 64
 
 const address = Effect.map(AppConfig, ({ host, port }) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`)
@@ -40,7 +40,7 @@ const serve = Command.make(
         () => `Expected 1 to ${maxWorkers} workers`
       ),
       Flag.withDefault(1),
-      Flag.withDescription("Processes that share the port: one per free core")
+      Flag.withDescription("Number of processes that share the port; use one per free CPU core")
     )
   },
   Effect.fnUntraced(function* ({ workers }) {
@@ -105,7 +105,7 @@ const migrate = Command.make(
     const applied = yield* Database.migrate
     yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
   })
-).pipe(Command.withDescription("Bring the database up to date, as serve does at its start"))
+).pipe(Command.withDescription("Apply the migrations to the database, as serve does at its start"))
 
 export const vatproof = Command.make("vatproof").pipe(
   Command.withDescription("EU VAT ID validation that keeps the proof"),

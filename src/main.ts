@@ -1,5 +1,5 @@
-/** Parses the command and runs it. SIGINT and SIGTERM end it in order: in-flight requests first. */
-// oxlint-disable-next-line import/no-unassigned-import -- it must run before the other imports allocate
+/** Parses the command and runs it. SIGINT and SIGTERM stop it gracefully: in-flight requests end first. */
+// oxlint-disable-next-line import/no-unassigned-import -- it sets options of V8 and must run before the other imports allocate memory
 import "#infra/server/HeapPolicy.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -16,21 +16,21 @@ import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 
-/** Uses the server's own message for a failed statement. */
+/** Returns the message of an error; for a failed SQL statement the message of the database. */
 const sentenceOf = (error: unknown) => {
   if (isSqlError(error)) return `The database refused: ${causeOf(error)}`
   return Predicate.isError(error) ? error.message : String(error)
 }
 
-/** A service logs its errors; an operator's command prints them. */
+/** True for a command that runs the service. It logs its errors; other commands print them. */
 const isService = ["serve", "sandbox"].includes(process.argv[2] ?? "")
 
-/** Prints an expected error at start as one sentence for the operator; anything else is a defect with its stack trace. */
+/** Reports why the command failed: an expected error as one sentence, a defect with its stack trace. */
 const report = (cause: Cause.Cause<unknown>) => {
   const words = Option.match(Cause.findErrorOption(cause), {
     onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("vatproof failed", cause)),
     onSome: (error) => {
-      // The help has shown errors of the command line already.
+      // The parser has printed errors of the command line already, with the help.
       if (CliError.isCliError(error)) return Effect.void
       const sentence = printable(sentenceOf(error))
       return isService ? Effect.logFatal(sentence) : Console.error(`vatproof: ${sentence}`)
@@ -39,17 +39,20 @@ const report = (cause: Cause.Cause<unknown>) => {
   return Effect.provideService(words, Logger.LogToStderr, true)
 }
 
-/** Why output could not be written, for example a key that is shown once. A closed pipe is not an error. */
+/**
+ * The error of a failed write to stdout; null without one. The lost output
+ * may be a key that is shown only once. A closed pipe is no error.
+ */
 const lost = MutableRef.make<string | null>(null)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") MutableRef.set(lost, error.message)
 })
 
 const reportLost = Effect.suspend(() =>
-  lost.current === null ? Effect.void : Console.error(`vatproof: The output is lost: ${lost.current}`)
+  lost.current === null ? Effect.void : Console.error(`vatproof: The output could not be written: ${lost.current}`)
 )
 
-/** An orderly stop is a success, even if the log lost lines. */
+/** Sets the exit code. A graceful stop is a success, even if output was lost. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   const isStopped = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   onExit(isStopped || (Exit.isSuccess(exit) && lost.current === null) ? 0 : 1)
@@ -61,19 +64,19 @@ const logs = Layer.unwrap(
   )
 )
 
-/** The log layer for invalid settings. */
+/** The logger for a start with invalid settings. It reads only the settings of logs. */
 const logsAlone = Layer.unwrap(
   Effect.map(AppConfig.logSettingsAlone, (settings) => Logs.layer(settings, Redaction.make([]), process.stdout.isTTY))
 )
 
-/** Reports errors in the configured log format. */
+/** Runs the command and reports its errors in the configured log format. */
 const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
   Effect.tapCause(report),
   Effect.exit,
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),
   Effect.tapCause((cause) => Effect.provide(report(cause), logsAlone)),
   Effect.flatten,
-  // A failed write is reported one iteration of the event loop later.
+  // Node reports a failed write in the next iteration of the event loop.
   Effect.ensuring(Effect.andThen(Effect.yieldNow, reportLost))
 )
 

@@ -1,4 +1,4 @@
--- Acquires one of p_limit slots in the sliding window of p_window_ms, or returns the time until the next one is free.
+-- Acquires one of p_limit slots in a sliding window of p_window_ms. If none is free, returns the time until the next one is.
 CREATE OR REPLACE FUNCTION vatproof.acquire_slot(p_bucket text, p_limit int, p_window_ms bigint)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -10,7 +10,7 @@ DECLARE
   moment timestamptz;
   places timestamptz[];
 BEGIN
-  -- Protects the row from sweep_limits. The next statement sees the changes for whose commit this one waited.
+  -- Locks the row, and keeps sweep_limits from deleting it. If this statement waits for another transaction, the next one sees its changes.
   INSERT INTO rate_slots AS r (bucket, taken_at, ends_at) VALUES (p_bucket, '{}', clock_timestamp() + window_length)
     ON CONFLICT (bucket) DO UPDATE SET ends_at = excluded.ends_at;
   SELECT taken_at INTO places FROM rate_slots WHERE bucket = p_bucket;

@@ -1,5 +1,5 @@
--- Acquires one of p_limit slots in the sliding window of p_window_ms in each bucket. If one bucket is full, acquires none and
--- returns the time until all have a free slot. With p_look it only checks.
+-- Acquires one of p_limit slots in a sliding window of p_window_ms, in each bucket. If a bucket has no free slot, acquires none and returns
+-- the time until all buckets have one. With p_look it only checks.
 CREATE OR REPLACE FUNCTION vatproof.acquire_slots(p_bucket text[], p_limit int, p_window_ms bigint, p_look boolean)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -12,8 +12,8 @@ DECLARE
   wait_ms bigint;
 BEGIN
   IF NOT p_look THEN
-    -- Locks the rows until the commit and protects them from sweep_limits. All callers lock in the same order, which prevents
-    -- deadlocks. The next statement sees the changes for whose commit this one waited.
+    -- Locks the rows until the commit, and keeps sweep_limits from deleting them. All callers lock in the same order, which prevents
+    -- deadlocks. If this statement waits for another transaction, the next one sees its changes.
     INSERT INTO rate_slots AS r (bucket, taken_at, ends_at)
       SELECT DISTINCT wanted, '{}'::timestamptz[], moment + window_length FROM unnest(p_bucket) AS wanted ORDER BY wanted
       ON CONFLICT (bucket) DO UPDATE SET ends_at = greatest(r.ends_at, excluded.ends_at);

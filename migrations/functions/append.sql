@@ -3,23 +3,24 @@
 --
 -- One element per event:
 --   p_command          number of its command, ascending
---   p_causation        task that it closes, or null
+--   p_causation        task that the event closes, or null
 --   p_stream_no, p_meter_no, p_minute_no    index in p_streams, p_meters and p_minutes; null without a meter or rate window
 --   p_stream_nth       1 for the first event of its stream in this batch, 2 for the second
--- One element per event, of which only the first event of a command is read:
+-- One element per event, but only the element of a command's first event counts:
 --   p_units, p_cap     units charged to the meter, and the maximum of the meter
---   p_expected         version the stream must have, or null
+--   p_expected         version that the stream must have, or null
 --   p_epoch            identity epoch at which the caller was identified, or null
 --   p_answer_key, p_answer_position         key of the newest answer that the command repeats, and its latest.as_of, or null
 --   p_minute_limit     maximum calls in the rate window
--- One element per stream, meter and rate window: its name. For meters and rate windows also the sum that the batch adds, and the maximum value
---   before the batch with which no command is rejected (p_meter_room, p_minute_room).
+-- One element per stream, meter and rate window: its name (p_streams, p_meters, p_minutes). For meters and rate windows also the sum that the
+--   batch adds (p_meter_units, p_minute_calls). If the value before the batch is at most p_meter_room or p_minute_room, no command of the batch
+--   exceeds its limit.
 -- One element per personal document: the index of its event, its bytes, and the end of its retention.
--- p_resent: an earlier attempt may have stored a command of the batch, or another command with the same computed ids.
+-- p_resent: an event of the batch may be stored already, by an earlier attempt or by another command with the same computed id.
 --
 -- outcomes has one element per command, and is null if all were appended:
 --   appended
---   duplicate          stored_at has the position of its first event, or of the event that closed its task
+--   duplicate          stored already: stored_at has the position of its first event, or of another event that closed its task
 --   conflict           the version of the stream differs from the expected one
 --   identity, answer   a precondition failed: keys or plans have changed, or a newer answer exists
 --   rate, quota        the rate window is full; the meter would exceed its cap
@@ -55,8 +56,8 @@ DECLARE
   verdict text;
   s int; m int; w int;
 BEGIN
-  -- The lock serializes all writers of a log until the commit, so positions are dense and in commit order. Later statements see the
-  -- commits for which this one waited.
+  -- The lock serializes all writers of a log until the commit, so positions are dense and in commit order. Later statements see what
+  -- the transactions that held the lock before have committed.
   SELECT next_position, last_recorded_at, identity_epoch INTO STRICT head, moment, known_epoch FROM logs WHERE log_id = p_log FOR UPDATE;
   present := clock_timestamp();
   moment := greatest(present, moment);
@@ -72,13 +73,14 @@ BEGIN
         (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
       INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
   END IF;
-  -- Only a resent command, or one with a computed id, can be a duplicate. The query has no bound on the position: with one, the planner could
-  -- scan a partition by position.
+  -- Only with p_resent can a command be a duplicate. The query has no condition on the position, because with one the planner might scan a
+  -- partition by position.
   IF p_resent THEN
     SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id) ORDER BY u.ord)
       INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
   END IF;
-  -- The first event closes a task. Two closing events in one batch have the same event id, which violates the unique index.
+  -- A command is also a duplicate if its task is closed already. Two events of one batch that close the same task have the same id, which
+  -- violates a unique index.
   IF num_nonnulls(VARIADIC p_causation) > 0 THEN
     stored_at := ARRAY(
       SELECT coalesce(u.stored, CASE WHEN u.task IS NOT NULL THEN
@@ -86,7 +88,8 @@ BEGIN
       FROM unnest(p_causation, stored_at) WITH ORDINALITY AS u(task, stored, ord) ORDER BY u.ord);
   END IF;
   IF cardinality(p_minutes) > 0 THEN
-    -- Counts the calls of all commands, and subtracts those that do not count below. Names are sorted; count_calls locks in the same order.
+    -- Counts the calls of all commands; calls that do not count are subtracted below. The names are sorted, and count_calls locks in the same
+    -- order, which prevents deadlocks.
     WITH counting AS (
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
       SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)
@@ -96,7 +99,7 @@ BEGIN
       RETURNING w.bucket, w.taken, w.ends_at)
     SELECT array_agg(bucket), array_agg(taken), array_agg(ceil(extract(epoch FROM ends_at - present) * 1000)::bigint)
       INTO names, taken, ends_in_ms FROM counting;
-    IF names IS DISTINCT FROM p_minutes THEN RAISE 'rate windows came back in another order'; END IF;
+    IF names IS DISTINCT FROM p_minutes THEN RAISE 'the INSERT returned the rate windows in another order than p_minutes'; END IF;
   END IF;
 
   IF num_nonnulls(VARIADIC p_expected) = 0 AND coalesce(num_nonnulls(VARIADIC stored_at), 0) = 0
@@ -142,7 +145,7 @@ BEGIN
       END IF;
     END LOOP;
     IF counted <> taken THEN
-      -- INSERT ON CONFLICT instead of UPDATE … FROM, whose plan may scan the rate windows of all callers.
+      -- An UPDATE … FROM might scan the rate windows of all callers; INSERT … ON CONFLICT uses the primary key.
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
         SELECT u.name, u.taken, present + minute FROM unnest(p_minutes, counted) AS u(name, taken)
         ON CONFLICT (bucket) DO UPDATE SET taken = excluded.taken;
@@ -169,8 +172,8 @@ BEGIN
   END IF;
 
   IF p_type && ARRAY['PersonalDataErased', 'PersonalDataHeld', 'PersonalDataReleased'] THEN PERFORM change_documents(p_log, head, next); END IF;
-  -- The data of a new answer starts with this prefix. One search of the joined data is faster than a comparison of each element. If it finds the
-  -- prefix elsewhere, project() only takes longer.
+  -- Tells project() whether the batch only repeats cached answers. The data of a new answer starts with the prefix '{"answer":{'. One search of
+  -- the joined data is faster than a comparison of each element. If the search finds the prefix within a text, project() only takes longer.
   PERFORM project(p_log, head, next,
     'VatIdVerified' = ALL (p_type) AND num_nonnulls(VARIADIC p_causation) = 0 AND strpos(array_to_string(p_data, ''), '{"answer":{') = 0);
   UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;

@@ -1,9 +1,9 @@
--- Counts calls in their rate windows and reads meters, for calls that one append does not decide: before a call of a source, and before a rejection.
--- If keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), counts nothing and returns only
--- epoch.
+-- Counts calls in their rate windows and reads meters, for calls that are not decided by an append: before a source is called, and for refused
+-- requests. If keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), counts nothing and returns
+-- only epoch.
 --
 -- One element per caller: p_epoch (null for callers without a key), p_meters. One element per rate window, sorted by name: p_minutes,
--- p_minute_calls. Returns one element per meter (used), and per rate window including these calls (taken, ends_in_ms).
+-- p_minute_calls. Returns one element per meter (used), and one per rate window after these calls (taken, ends_in_ms).
 CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[], p_minutes text[], p_minute_calls bigint[])
 RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[]) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
@@ -20,7 +20,7 @@ BEGIN
     RETURN NEXT;
     RETURN;
   END IF;
-  -- A crash may lose the last counts; in return no call waits for the disk.
+  -- The commit does not wait for the disk. In return, a crash may lose the last counts.
   PERFORM set_config('synchronous_commit', 'off', true);
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
@@ -31,7 +31,7 @@ BEGIN
     RETURNING w.bucket, w.taken, w.ends_at)
   SELECT array_agg(bucket), array_agg(taken), array_agg(ceil(extract(epoch FROM ends_at - present) * 1000)::bigint)
     INTO names, taken, ends_in_ms FROM counting;
-  IF names IS DISTINCT FROM p_minutes THEN RAISE 'rate windows came back in another order'; END IF;
+  IF names IS DISTINCT FROM p_minutes THEN RAISE 'the INSERT returned the rate windows in another order than p_minutes'; END IF;
   used := ARRAY(SELECT coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = u.name), 0) FROM unnest(p_meters) AS u(name));
   RETURN NEXT;
 END $$;

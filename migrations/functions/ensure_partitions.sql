@@ -1,6 +1,6 @@
--- Creates the missing partitions up to two ahead of the head and returns their number, so that an append always finds its partition.
--- Partitions hold 2^26 positions. A new partition locks the whole log for a moment, and a waiting lock blocks all later queries: the short
--- lock_timeout prevents that a long read (a dump, an audit) blocks appends. Housekeeping retries each minute.
+-- Creates the missing partitions up to two after the current one, so that an append always finds its partition. Returns the number of created
+-- partitions. A partition has 2^26 positions. Creating one needs a lock on the whole log, and while it waits for the lock, all later queries wait.
+-- The short lock_timeout prevents that a long read, such as a dump or an audit, blocks appends in this way. Housekeeping retries each minute.
 CREATE OR REPLACE FUNCTION vatproof.ensure_partitions(p_log smallint) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
@@ -16,7 +16,7 @@ BEGIN
       EXECUTE format('CREATE TABLE vatproof.%I PARTITION OF vatproof.events FOR VALUES FROM (%s) TO (%s)', name, n * size, (n + 1) * size);
     EXCEPTION WHEN duplicate_table THEN CONTINUE;  -- another replica created it
     END;
-    -- A unique index of the parent would have to contain position and could not enforce these, so each partition has its own.
+    -- A unique index of the parent table must contain position, so it cannot enforce uniqueness of these columns. Each partition has its own.
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, stream_id, version)', name);
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, event_id)', name);
     -- The parent's TRUNCATE trigger does not fire if a partition is truncated by its own name.

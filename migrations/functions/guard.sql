@@ -1,5 +1,7 @@
--- Functions of the event triggers, which reject changes that row triggers do not see. They have a schema of their own: DROP
--- SCHEMA vatproof CASCADE would drop them before they could reject it.
+-- Functions of the event triggers, which reject changes that row triggers do not see. They have a schema of their own, because DROP SCHEMA
+-- vatproof CASCADE would drop them before they could reject it.
+
+-- Rejects dropping a protected table, trigger or function.
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE refused text;
 BEGIN
@@ -10,10 +12,11 @@ BEGIN
   END IF;
 END $$;
 
+-- Rejects renaming and detaching partitions, and disabling triggers.
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_loosening() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE loose text;
 BEGIN
-  -- The triggers identify tables by name, so renaming is rejected.
+  -- The triggers identify tables by name, so tables must keep their names.
   SELECT coalesce(min(c.oid::regclass::text), 'vatproof.events') INTO loose
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass('vatproof.events')
     AND (c.relname !~ '^events_p\d+$' OR c.relnamespace <> to_regnamespace('vatproof')) HAVING count(*) > 0 OR to_regclass('vatproof.events') IS NULL;
@@ -37,7 +40,7 @@ BEGIN
   END IF;
 END $$;
 
--- ALTER COLUMN ... TYPE ... USING rewrites every row without firing row triggers.
+-- Rejects rewriting a protected table: ALTER COLUMN … TYPE … USING changes every row without firing row triggers.
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_rewriting() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE rewritten CONSTANT regclass := pg_event_trigger_table_rewrite_oid();
 BEGIN

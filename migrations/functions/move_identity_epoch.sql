@@ -1,4 +1,5 @@
--- Invalidates the caller caches of all replicas: a revoked key or changed plan increases the epoch, and the next append of a replica detects it.
+-- Invalidates the cached callers of all replicas. The triggers call it for a revoked key or a changed plan. It increases the identity epoch, which
+-- every append compares with the epoch of its caller.
 CREATE OR REPLACE FUNCTION vatproof.move_identity_epoch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
 BEGIN
   UPDATE logs SET identity_epoch = identity_epoch + 1;

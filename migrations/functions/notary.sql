@@ -1,5 +1,5 @@
--- Acquires or renews the notary's lease. Returns whether p_holder has it, the size of the newest checkpoint and the head of the
--- log.
+-- Acquires or renews the notary's lease. Returns whether p_holder has the lease, the number of events under the newest checkpoint, and the
+-- number of events in the log.
 CREATE OR REPLACE FUNCTION vatproof.claim_notary(p_log smallint, p_holder uuid, p_lease_ms bigint)
 RETURNS TABLE (granted boolean, size bigint, head bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_sort = off SET jit = off
@@ -21,14 +21,15 @@ BEGIN
     FROM logs l WHERE l.log_id = p_log;
 END $$;
 
+-- Releases the lease if p_holder has it.
 CREATE OR REPLACE FUNCTION vatproof.release_notary(p_log smallint, p_holder uuid) RETURNS void LANGUAGE sql SECURITY DEFINER
 SET search_path = vatproof, pg_temp AS $$
   UPDATE notaries SET holder = NULL, held_until = '-infinity' WHERE log_id = p_log AND holder = p_holder
 $$;
 
--- Stores a signed checkpoint of p_size events and the tile updates since the checkpoint of p_from events: element i of the arrays
--- appends p_hashes[i] to tile (p_level[i], p_index[i]), which has p_offset[i] hashes before. Returns false and stores nothing if
--- the newest checkpoint no longer has p_from events. p_from is -1 for the first checkpoint, which covers the empty log.
+-- Stores a signed checkpoint of p_size events, and the tile updates since the checkpoint of p_from events: p_hashes[i] is appended to the tile
+-- (p_level[i], p_index[i]), which has p_offset[i] hashes before. Returns false and stores nothing if the newest checkpoint no longer has p_from
+-- events. p_from is -1 for the first checkpoint, which covers the empty log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
@@ -39,12 +40,12 @@ BEGIN
   PERFORM FROM notaries WHERE log_id = p_log FOR UPDATE;
   IF coalesce((SELECT size FROM checkpoints WHERE log_id = p_log ORDER BY size DESC LIMIT 1), -1) <> p_from THEN RETURN false; END IF;
   IF p_size <= p_from OR p_from = -1 AND p_size > 0 OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
-    RAISE EXCEPTION 'a checkpoint of % events does not continue one of %', p_size, p_from;
+    RAISE EXCEPTION 'a checkpoint of % events cannot follow the checkpoint of % events', p_size, p_from;
   END IF;
   IF EXISTS (SELECT FROM unnest(p_level, p_index, p_offset) AS g(level, index, start) WHERE g.start * 32 <> coalesce(
     (SELECT octet_length(t.hashes) FROM tiles t WHERE t.log_id = p_log AND t.level = g.level AND t.index = g.index), 0))
-  THEN RAISE EXCEPTION 'the tiles do not continue at % events', p_from; END IF;
-  -- INSERT ON CONFLICT instead of UPDATE … FROM, whose plan may scan all tiles.
+  THEN RAISE EXCEPTION 'the tile updates do not fit the stored tiles, which cover % events', p_from; END IF;
+  -- An UPDATE … FROM might scan all tiles; INSERT … ON CONFLICT uses the primary key.
   INSERT INTO tiles AS t (log_id, level, index, hashes)
     SELECT p_log, g.level, g.index, g.hashes FROM unnest(p_level, p_index, p_hashes) AS g(level, index, hashes)
     ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = t.hashes || excluded.hashes;

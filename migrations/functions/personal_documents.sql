@@ -1,5 +1,5 @@
--- Erases, holds and releases personal documents according to the events at positions p_from (inclusive) to p_to (exclusive). The
--- append calls it in the transaction that stores these events, so neither exists without the other.
+-- Erases personal documents, and sets and lifts legal holds, as the events at positions p_from (inclusive) to p_to (exclusive) say. The append
+-- calls it in the transaction that stores these events, so an event and its change are stored together.
 CREATE OR REPLACE FUNCTION vatproof.change_documents(p_log smallint, p_from bigint, p_to bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -16,14 +16,14 @@ BEGIN
       is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
     WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
     GET DIAGNOSTICS changed = ROW_COUNT;
-    -- The caller reads the documents again and retries.
+    -- With this error code, the service reads the documents again and retries.
     IF changed <> cardinality(fact.positions) THEN
-      RAISE '% names a document that is erased, held or not held', fact.type USING ERRCODE = 'serialization_failure';
+      RAISE '% cannot change a document: it is erased already, or its legal hold has changed', fact.type USING ERRCODE = 'serialization_failure';
     END IF;
   END LOOP;
 END $$;
 
--- Rejects every change of a personal document without an event, even by the tables' owner.
+-- Rejects every change of a personal document that no event records, even by the owner of the table.
 CREATE OR REPLACE FUNCTION vatproof.refuse_document_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
 DECLARE fact text;
 BEGIN
@@ -34,5 +34,5 @@ BEGIN
       OR fact = 'PersonalDataHeld' AND NEW.document = OLD.document AND NEW.is_held
       OR fact = 'PersonalDataReleased' AND NEW.document = OLD.document AND NOT NEW.is_held THEN RETURN NEW; END IF;
   END IF;
-  RAISE EXCEPTION 'vatproof.personal_documents is append-only: % refused without an event that says so', TG_OP USING ERRCODE = 'insufficient_privilege';
+  RAISE EXCEPTION 'vatproof.personal_documents is append-only: % is refused, because no event records this change', TG_OP USING ERRCODE = 'insufficient_privilege';
 END $$;

@@ -1,5 +1,5 @@
--- Returns the first position recorded at a moment or later; the head if all are earlier. Positions are dense and recorded_at
--- never decreases, so a binary search needs no index: thirty steps for 10^9 events.
+-- Returns the first position that was recorded at p_moment or later; the next position of the log if all are earlier. Positions are dense and
+-- recorded_at never decreases, so a binary search finds it without an index: in 30 steps for 10^9 events.
 CREATE OR REPLACE FUNCTION vatproof.position_at(p_log smallint, p_moment timestamptz) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -16,8 +16,8 @@ BEGIN
   RETURN low;
 END $$;
 
--- Returns the first version of a stream at or above a position; the next version if all are below. Versions are dense, and a
--- stream's positions increase with them, so this needs no index.
+-- Returns the version of a stream's first event at or above p_position; the next version of the stream if all are below. Versions are dense and
+-- positions increase with them, so a binary search finds it.
 CREATE OR REPLACE FUNCTION vatproof.version_at(p_log smallint, p_stream text, p_position bigint) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -34,12 +34,13 @@ BEGIN
   RETURN low;
 END $$;
 
--- Returns up to p_limit positions in [p_from, p_to) of events about a VAT ID, the lowest first. A null filter matches any account, key or type.
+-- Returns up to p_limit positions of events about a VAT ID, the lowest first, from p_from (inclusive) to p_to (exclusive). A filter that is null
+-- (p_account, p_key, p_type) matches every event.
 CREATE OR REPLACE FUNCTION vatproof.positions_of_vat_id(
   p_log smallint, p_vat_id text, p_account uuid, p_key uuid, p_type text, p_from bigint, p_to bigint, p_limit int
 ) RETURNS SETOF bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
--- With page costs of zero only the number of rows counts, so stale statistics cannot make the primary key cheaper than the index by VAT ID.
+-- With page costs of zero the planner compares only numbers of rows, so even with stale statistics it chooses the index by VAT ID.
 SET random_page_cost = 0 SET seq_page_cost = 0
 AS $$
 DECLARE
@@ -48,7 +49,7 @@ DECLARE
   found_here int;
 BEGIN
   FOR segment IN (p_from >> 18)::int .. ((p_to - 1) >> 18)::int LOOP
-    -- OFFSET 0 forces the index for the inner query.
+    -- OFFSET 0 keeps the inner query apart, so that it uses the index by VAT ID.
     RETURN QUERY SELECT p.position FROM (
         SELECT position, account_id, key_id, type FROM event_index
         WHERE log_id = p_log AND (position >> 18)::int = segment AND vat_id = p_vat_id OFFSET 0) p

@@ -1,18 +1,20 @@
--- Compute the rows of the projections from the events at positions p_from (inclusive) to p_to (exclusive). The append, the runner of asynchronous
--- projections, the rebuild and the audit all use these functions. They read no projection, so a wrong row never causes another one.
+-- Functions that compute the rows of the read tables from the events at positions p_from (inclusive) to p_to (exclusive). The append, the
+-- asynchronous projections, the rebuild and the audit use the same functions. They read no read table, so a wrong row never causes another one.
 --
--- A row of streams, meters or latest covers the events of these positions only; project() merges it with the existing row.
--- A row of accounts, api_keys or auditors covers the whole stream below p_to; the positions only select the changed streams.
+-- A row of streams, meters or latest covers only the events at these positions; project() merges it with the existing row.
+-- A row of accounts, api_keys or auditors covers all events of its stream below p_to; the positions only select the streams.
 --
--- They are simple SQL functions, which the planner inlines. ORDER BY makes one index the cheapest, independent of statistics. OFFSET 0 prevents
--- that an expression is computed several times.
+-- The functions are single SQL statements, which the planner inlines. ORDER BY makes one index the cheapest, whatever the statistics say. OFFSET 0
+-- keeps the planner from computing an expression several times.
 
--- Computes the task id of an item as computedId in src/domain/validation/PendingValidation.ts does: a UUIDv8 of the SHA-256 of its parts.
+-- Returns the task id of a batch item: a UUIDv8 made from the SHA-256 of the batch and the item number. The function computedId in
+-- src/domain/validation/PendingValidation.ts computes the same id.
 CREATE OR REPLACE FUNCTION vatproof.item_id(p_batch text, p_item text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT overlay(overlay(h.hex PLACING '8' FROM 13 FOR 1) PLACING substr('89ab89ab89ab89ab', ('x' || substr(h.hex, 17, 1))::bit(4)::int + 1, 1) FROM 17 FOR 1)::uuid
   FROM (SELECT substr(encode(sha256('item'::bytea || '\x00'::bytea || convert_to(p_batch, 'UTF8') || '\x00'::bytea || convert_to(p_item, 'UTF8')), 'hex'), 1, 32) AS hex) h
 $$;
 
+-- Returns the version of each stream, and the positions of its first and last event.
 CREATE OR REPLACE FUNCTION vatproof.streams_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, stream_id text, version bigint, first_position bigint, last_position bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.stream_id, max(e.version), min(e.position), max(e.position)
@@ -20,6 +22,7 @@ RETURNS TABLE (log_id smallint, stream_id text, version bigint, first_position b
   GROUP BY e.stream_id
 $$;
 
+-- Returns the sum of the units of each meter.
 CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.meter_id, sum(e.units)
@@ -27,9 +30,9 @@ RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE 
   WHERE e.meter_id IS NOT NULL GROUP BY e.meter_id
 $$;
 
--- The newest answer is the one with the latest time by the source's clock. Names and addresses come from the personal documents, and disappear with
--- them. The BZSt returns no names: the row keeps the names that the receipt has from an earlier answer.
--- Canonical JSON sorts keys, so the prefix identifies live answers, and repeated ones are not parsed.
+-- Returns the newest answer for each VAT ID: the answer with the latest time by the source's clock. Name and address come from the personal
+-- document, and are null after its erasure. The BZSt discloses neither, so its answer has the name and address that the receipt has from VIES.
+-- Canonical JSON sorts keys, so the prefix '{"answer":{' identifies new answers. Events that repeat an answer are not parsed.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
   SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.as_of, a.answered_at, a.answer
@@ -52,8 +55,8 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answe
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 
--- A receipt is in the list of its key, and in the list of its key and VAT ID. Accounts have no lists of their own, because a key may move to
--- another account. A chunk of items is in the list of its batch.
+-- Returns the entries of lists. A receipt is in the list of its API key, and in the list of its key and VAT ID. A chunk of items is in the list of
+-- its batch. Accounts have no lists, because a key may move to another account.
 CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
@@ -73,6 +76,7 @@ RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABL
       WHERE e.type = 'BatchItemsAccepted' OFFSET 0) d OFFSET 0) b
 $$;
 
+-- Returns the plan and the times of each account.
 CREATE OR REPLACE FUNCTION vatproof.accounts_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timestamptz, created_at timestamptz, closed_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT substr(t.stream_id, 9)::uuid, a.plan, a.per_month, a.verified_at, a.created_at, a.closed_at
@@ -93,8 +97,8 @@ RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timesta
         AND e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- ApiKeyClaimed repeats the facts about the key from the stream of the former account. A released key has no row for the former account. The append
--- stores ApiKeyReleased before ApiKeyClaimed, so no range of positions has two rows of a key.
+-- Returns the API keys of each account. A claimed key is in two streams: ApiKeyReleased removes it from the former account, and ApiKeyClaimed
+-- repeats its facts in the stream of the new account. ApiKeyReleased is stored first, so no range of positions has two rows of a key.
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz,
   previous_sha256 bytea, previous_until timestamptz) LANGUAGE sql STABLE AS $$
@@ -118,6 +122,7 @@ RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issu
     GROUP BY 1 HAVING NOT bool_or(d.type = 'ApiKeyReleased')) k
 $$;
 
+-- Returns the auditors with the hashes of their tokens.
 CREATE OR REPLACE FUNCTION vatproof.auditors_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (auditor_id uuid, account_id uuid, token_sha256 bytea, name text, added_at timestamptz, expires_at timestamptz, revoked_at timestamptz)
 LANGUAGE sql STABLE AS $$
@@ -136,9 +141,10 @@ LANGUAGE sql STABLE AS $$
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- ValidationAccepted with the task's id, or the BatchItemsAccepted of its chunk, opens a task. The event with the task as its causation, or the
--- BatchItemsCancelled of its chunk, closes it. For the whole log the rows are complete. If a range starts after the opening of a task, its row has
--- only the columns of the closing; items cancelled by their chunk then have no row, and project() updates them.
+-- Returns the tasks. ValidationAccepted opens the task with the id of the event; BatchItemsAccepted opens the tasks of its items. The event with the
+-- task as its causation_id closes it; BatchItemsCancelled closes the open tasks of a chunk.
+-- If the opening of a task is before p_from, its row has only the columns of the closing. If the chunk of such a task is cancelled, it has no row,
+-- and project() updates it. For the whole log, all rows are complete.
 CREATE OR REPLACE FUNCTION vatproof.tasks_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid, key_id uuid, member_state text, vat_id text, reference_hash text,
   batch_id uuid, item int, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
@@ -177,7 +183,7 @@ RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid
       WHERE e.type = 'BatchItemsCancelled' OFFSET 0) d OFFSET 0) x ON x.batch_id = a.data ->> 'batch_id' AND x.first = a.data ->> 'first'
 $$;
 
--- If a range starts after the acceptance of a batch, its row has only the cancellation.
+-- Returns the batches. If the acceptance of a batch is before p_from, its row has only the cancellation.
 CREATE OR REPLACE FUNCTION vatproof.batches_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, items int, malformed int, duplicates int, request_hash text,
   accepted_at timestamptz, expires_at timestamptz, cancelled_by bigint) LANGUAGE sql STABLE AS $$
@@ -193,8 +199,8 @@ RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, i
   GROUP BY 1
 $$;
 
--- Computes the rows of the event index. Nearly all events are VatIdVerified, and are not parsed: vat_id is the last key of their canonical JSON, so
--- the text after the last `,"vat_id":"` is `<the VAT ID>"}`. Otherwise the data is parsed. VatIdVerified has a key but no account.
+-- Returns the rows of the event index. Nearly all events are VatIdVerified. Their data is not parsed: vat_id is the last key of the canonical JSON, so
+-- the text after the last `,"vat_id":"` is `<the VAT ID>"}`. If it has another form, the data is parsed. VatIdVerified has a key but no account.
 CREATE OR REPLACE FUNCTION vatproof.event_index_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, key_id uuid, vat_id text, receipt_id text) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.position, e.type, (e.json ->> 'account_id')::uuid, coalesce((e.json ->> 'key_id')::uuid, e.key_id),
@@ -211,10 +217,10 @@ RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, k
     FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
 $$;
 
--- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the inline projections. The tables have no schema here: the caller's
--- search_path selects those of the schema vatproof for the append, and temporary ones for the rebuild.
--- Nearly all events repeat an answer, which changes streams and meters only (p_repeats_only). Their JSON is not parsed.
--- enable_bitmapscan = off: with stale statistics a bitmap scan of another index would read the whole partition.
+-- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the read tables that the append updates. The names of these tables have
+-- no schema here: the search_path of the append selects the schema vatproof, and that of the rebuild selects temporary tables.
+-- Nearly all events repeat an answer. With p_repeats_only all of them do: then only streams and meters change, and no JSON is parsed.
+-- enable_bitmapscan is off, because with stale statistics a bitmap scan of another index might read the whole partition.
 CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint, p_repeats_only boolean) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
   has_lists boolean;
@@ -253,7 +259,7 @@ BEGIN
         answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
   END IF;
   IF has_erasures THEN
-    -- Recomputes the row of an erased answer from its event, whose document is erased already. The key of an answer always has a row.
+    -- Computes the rows of erased answers again. Their documents are erased already, so names and addresses are null. Every answer has a row.
     INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
       SELECT DISTINCT ON (r.key) r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer
       FROM (SELECT e.data FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'PersonalDataErased' OFFSET 0) e
@@ -288,14 +294,14 @@ BEGIN
         added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
   END IF;
   IF has_tasks THEN
-    -- Items of a batch become due after 30 s. Before that, the replica that opens them records cached answers and releases the others (release_items).
+    -- Items of a batch become due after 30 s. Before that, the replica that appended them records cached answers, and makes the others due (release_items).
     INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, batch_id, item, accepted_at, expires_at, state, closed_by, closed_at, due_at)
       SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.batch_id, r.item, r.accepted_at, r.expires_at,
         r.state, r.closed_by, r.closed_at, CASE WHEN r.batch_id IS NULL THEN now() ELSE now() + interval '30 seconds' END
       FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
   END IF;
   IF has_closings THEN
-    -- Updates row by row: one UPDATE for all rows may scan the whole table.
+    -- Updates row by row, because a single UPDATE might scan the whole table.
     FOR ended IN SELECT r.task_id, r.state, r.closed_by, r.closed_at FROM vatproof.tasks_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
       UPDATE tasks t SET state = ended.state, closed_by = ended.closed_by, closed_at = ended.closed_at, claim = NULL
         WHERE t.log_id = p_log AND t.task_id = ended.task_id;

@@ -1,8 +1,8 @@
--- Schedules accepted validations. These functions update the columns of vatproof.tasks that are not derived from the log. Any number of workers may
--- call them concurrently.
+-- Functions that schedule accepted validations. They update only the columns of vatproof.tasks that are not derived from the log. Any number of
+-- workers may call them concurrently.
 
--- Locks and returns a due task of an account; a helper of claim_tasks, with the same planner settings. Single validations come first, then tasks
--- of up to 20 batches, starting at a random one. p_wake_ms: see claim_tasks.
+-- Locks and returns a due task of an account in a member state; null if there is none. Single validations come first, then tasks of up to 20
+-- batches, starting at a random batch. Only claim_tasks calls this function, and explains p_wake_ms.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   max_batches CONSTANT int := 20;
@@ -43,9 +43,9 @@ BEGIN
   RETURN candidate;
 END $$;
 
--- Claims up to 100 expired tasks and, for each member state in p_states, up to p_places due tasks. The accounts of a member state alternate,
--- starting at a random one. is_cancelled: the batch was cancelled; null for single validations. With p_wake_ms, also claims tasks that wait for a
--- source if their last attempt is older, because the register has recovered.
+-- Claims up to 100 expired tasks and, for each member state in p_states, up to p_places due tasks. The accounts of a member state take turns,
+-- starting at a random account. With p_wake_ms, tasks that wait for a source are claimed before they are due, if their last attempt is longer ago:
+-- the register of the member state may have recovered. is_cancelled says whether the batch was cancelled; null for single validations.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
 RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -63,7 +63,7 @@ DECLARE
   is_second_half boolean;
   candidate uuid;
 BEGIN
-  -- Updates row by row: for a list of ids the planner may scan the whole table.
+  -- Updates row by row, because for a list of ids the planner might scan the whole table.
   FOR candidate IN
     SELECT e.task_id FROM tasks e WHERE e.closed_by IS NULL AND e.expires_at <= moment AND (e.claim IS NULL OR e.due_at <= moment)
     ORDER BY e.expires_at LIMIT 100 FOR UPDATE SKIP LOCKED
@@ -79,7 +79,7 @@ BEGIN
   FOR s IN 1 .. cardinality(p_states) LOOP
     places := p_places[s];
     WHILE places > 0 LOOP
-      -- Claims one task per account: first the accounts after a random id, then those before it.
+      -- Claims one task per account: first of the accounts after a random id, then of those before it.
       start := gen_random_uuid();
       account := start;
       is_second_half := false;
@@ -111,7 +111,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Extends the leases of tasks.
+-- Extends the leases of tasks that the attempts p_claims still hold.
 CREATE OR REPLACE FUNCTION vatproof.keep_tasks(p_log smallint, p_tasks uuid[], p_claims uuid[], p_lease_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -134,15 +134,15 @@ BEGIN
     WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim;
 END $$;
 
--- Releases the items of a chunk after the recording of cached answers: untried open items are due after p_wait_ms. p_failure: the reason of the wait,
--- or null.
+-- Makes the open items of a chunk due after p_wait_ms, unless they were tried already. BatchOpening calls it after it has recorded the cached
+-- answers of the chunk. p_failure is the reason for the wait, or null.
 CREATE OR REPLACE FUNCTION vatproof.release_items(p_batch uuid, p_first int, p_count int, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
 DECLARE open record;
 BEGIN
-  -- Updates row by row in order: for one UPDATE the planner may choose another index.
+  -- Updates row by row in the order of the items, because for a single UPDATE the planner might choose another index.
   FOR open IN SELECT o.log_id, o.task_id FROM tasks o WHERE o.batch_id = p_batch AND o.item >= p_first AND o.item < p_first + p_count AND o.closed_by IS NULL
     ORDER BY o.item LIMIT p_count
   LOOP

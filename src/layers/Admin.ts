@@ -1,4 +1,4 @@
-/** The operators' port: health, readiness and metrics. */
+/** The admin port for operators: health, readiness and metrics. */
 import { Effect, Layer, Option } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { interfaceVersion } from "#http/Api.ts"
@@ -8,23 +8,24 @@ import * as Readiness from "#infra/server/Readiness.ts"
 import * as ProcessMetrics from "#infra/telemetry/ProcessMetrics.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** The port that OpenTelemetry's Prometheus exporters use. */
+/** The default admin port, which OpenTelemetry's Prometheus exporters use as well. */
 export const usualAdminPort = 9464
 
-/** The address of the operators' pages; none if the settings disable them. */
+/** Returns the address of the admin port and the number of ports to try; none if the settings disable it (ADMIN_PORT=0). */
 export const adminAddress = (usualPort: number) =>
   Effect.map(AppConfig, ({ adminHost: host, adminPort }) => {
     const port = Option.getOrElse(adminPort, () => usualPort)
-    // The default port is not required: a second replica on this machine takes the next one.
+    // A second replica on this machine takes the port after the default one, or one of the next. A configured port must be free.
     return Option.contains(adminPort, 0) ? Option.none() : Option.some({ host, port, ports: Option.isNone(adminPort) ? 64 : 1 })
   })
 
+/** Serves the admin port, and provides the metrics of the process, its readiness and the defects of its evidence. */
 export const admin = (usualPort: number) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const address = yield* adminAddress(usualPort)
       if (Option.isNone(address)) return Layer.empty
-      // A worker serves its pages to the process that started it, which combines those of all workers.
+      // A worker serves only the process that started it, which combines the answers of all workers.
       const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })

@@ -7,7 +7,10 @@ import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 import * as Jwt from "#infra/security/Jwt.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** The secrets of access tokens: JWT_SECRET, or a generated one beside the embedded database. */
+/**
+ * Returns the secrets that sign access tokens: JWT_SECRET or, with the
+ * embedded database, a secret generated in the data directory.
+ */
 const jwtSecrets = Effect.gen(function* () {
   const config = yield* AppConfig
   if (Option.isSome(config.jwtSecrets)) {
@@ -16,14 +19,15 @@ const jwtSecrets = Effect.gen(function* () {
     return config.jwtSecrets.value
   }
   if (Option.isSome(config.databaseUrl)) {
-    const message = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
+    const message =
+      "DATABASE_URL is set, so JWT_SECRET is required: set the same secret of at least 32 characters on every replica"
     return yield* new InvalidSetting({ message })
   }
   const path = yield* Path.Path
   return Arr.of(yield* GeneratedSecret.make(path.resolve(config.dataDir), "jwt-secret"))
 })
 
-/** Authentication of people. Built first, because the service cannot start without it. */
+/** Passwords and access tokens. The layer is built first, so that a missing JWT_SECRET stops the start at once. */
 export const credentials = Layer.unwrap(
   Effect.gen(function* () {
     const { serviceName } = yield* AppConfig

@@ -14,15 +14,18 @@ import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
 import * as Draining from "#infra/server/Draining.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
 
-/** The limit of a body; larger ones are answered with 413 and not read. */
+/** Maximum size of a request body. A larger one is not read and gets the status 413. */
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
-/** Longer than a request line can be: the endpoints, not the router, reject long ids and VAT IDs. */
+/**
+ * Maximum length of a path parameter for the router. It is longer than a
+ * request line, so that the endpoints reject long ids and VAT IDs.
+ */
 const maxParamLength = 65_536
 
 const boundary = Layer.provide(HttpBoundary.layer, Layer.succeed(RouteTable, Routes.routeTable))
 
-/** The HTTP settings. */
+/** The settings that the HTTP server needs. */
 const httpSettings = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
@@ -34,20 +37,21 @@ const httpSettings = Layer.unwrap(
       Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
       Layer.succeed(CorsOrigins, config.corsOrigins),
-      // Disables the library's span, which would contain the path and the client's address: RequestTelemetry creates ours.
+      // Disables the library's span, which would contain the path and the client's address. RequestTelemetry creates the span of a request.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
       Layer.succeed(TrustedProxies, { count: config.trustedProxies })
     )
   })
 )
 
+/** Serves all routes. At a stop, in-flight requests end first. */
 export const http = Layer.unwrap(
   Effect.gen(function* () {
     const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, boundary), {
       disableLogger: true,
       disableListenLog: true,
-      // Paths are compared exactly (RFC 9110, 4.2.3), as Routes compares them with its templates.
+      // Paths are case-sensitive (RFC 9110, 4.2.3), and two slashes are not one. Routes.ts compares paths in the same way.
       routerConfig: { maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false }
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(

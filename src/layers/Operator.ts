@@ -1,4 +1,4 @@
-/** The layers of operator commands. */
+/** The layers that operator commands use. */
 import { Effect, Layer } from "effect"
 import { plans } from "#app/layers/Plans.ts"
 import { signedTree } from "#app/layers/SignedLog.ts"
@@ -15,7 +15,7 @@ import * as Database from "#infra/postgres/Database.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** The services of operator commands. */
+/** The services of commands that read and change accounts, keys, auditors and personal data. */
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, RevokeApiKey.layer).pipe(
   Layer.provide(PgAccountStore.layer),
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
@@ -24,19 +24,22 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, R
   Layer.provide(Database.layerExisting)
 )
 
-/** Reads the whole log with several fibers, limited on a database that the service needs too. */
+/**
+ * The services of commands that read the whole log. Their connections are
+ * limited, because the running service needs the database as well.
+ */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 
-/** A connection as the tables' owner, for changes that the service may not make. */
+/** Connections with the rights of the tables' owner, for changes that the service may not make. */
 export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
 )
 
-/** Completes the signed tree of a log that is adopted. */
+/** The services of the command that adopts a log and completes its signed tree. */
 export const adopting = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),

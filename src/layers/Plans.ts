@@ -1,4 +1,4 @@
-/** The plans with their configured limits. */
+/** The plans with the limits from the settings. */
 import { Effect, Layer } from "effect"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"

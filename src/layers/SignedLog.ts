@@ -10,7 +10,7 @@ import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
-/** The log's Merkle tree and its signing keys. */
+/** The Merkle tree of the log and its signing keys. */
 export const signedTree = Layer.unwrap(
   Effect.gen(function* () {
     const signer = LogSigner.layer({ keys: yield* NotaryKeys.findKeys, name: yield* NotaryKeys.logName })
@@ -18,7 +18,7 @@ export const signedTree = Layer.unwrap(
   })
 ).pipe(Layer.provideMerge(TreeStore.layer), Layer.provideMerge(NodeCrypto.layer))
 
-/** Signs the log if a signing key is configured. */
+/** Signs the log and scrubs it in the background, if a signing key is configured. */
 export const notary = Layer.unwrap(
   Effect.gen(function* () {
     const { keys } = yield* LogSigner
@@ -34,7 +34,7 @@ export const notary = Layer.unwrap(
     const mirror = yield* CheckpointMirror.make
     const saveSeen = (note: string) => Effect.andThen(memory.saveSeen(note), mirror(note))
     const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: memory.loadSeen, saveSeen, keys: keys.value }), () => signed)
-    // The scrubber starts once the notary knows the log.
+    // The scrubber starts after the notary has recognised the history of the log.
     return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
   })
 ).pipe(Layer.provide(NodeHttpClient.layerUndici))

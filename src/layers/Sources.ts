@@ -1,4 +1,4 @@
-/** The official sources and their failover. */
+/** The official sources, VIES and BZSt, with their failover. */
 import { hostname } from "node:os"
 import { Effect, Layer, Option } from "effect"
 import { AppConfig, requesterOf, type Settings } from "#infra/config/AppConfig.ts"
@@ -10,19 +10,19 @@ import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as ViesBudget from "#infra/sources/ViesBudget.ts"
 
-/** The authorities' own addresses (read 2026-11). */
+/** The official addresses of the sources (read 2026-11). */
 export const liveSources = {
   viesBaseUrl: "https://ec.europa.eu/taxation_customs/vies/rest-api",
   bzstBaseUrl: "https://api.evatr.vies.bzst.de/app"
 }
 
-/** The sources' addresses if the settings have none. */
+/** The addresses of the sources, unless the settings have others. */
 export interface DefaultSources {
   readonly viesBaseUrl: string
   readonly bzstBaseUrl: string
 }
 
-/** Names this replica in events and log lines. */
+/** Returns the name of this replica in events and log lines. */
 export const replicaOf = ({ port }: Settings) => `${hostname()}:${port}`
 
 export const sources = (defaults: DefaultSources) =>

@@ -1,4 +1,4 @@
-/** Storage: the event store and the stores on it, the outbox, and the projections. */
+/** The event store, the services that store data in Postgres, the outbox, and the projections. */
 import { Effect, Layer, Option, Path } from "effect"
 import { plans } from "#app/layers/Plans.ts"
 import { notary } from "#app/layers/SignedLog.ts"
@@ -37,7 +37,7 @@ import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** Sends mails through SMTP_URL, or writes them to a folder without it. */
+/** Sends mails through the server of SMTP_URL. Without this setting, writes them to a folder. */
 const mailer = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
@@ -49,7 +49,7 @@ const mailer = Layer.unwrap(
   })
 )
 
-/** Retention periods of personal documents. */
+/** The retention periods of personal documents from the settings. */
 const retention = Layer.effect(
   Retention,
   Effect.map(AppConfig, ({ retention }) => retention)
@@ -76,8 +76,8 @@ export const stores = Layer.mergeAll(
   Layer.provideMerge(Layer.mergeAll(plans, retention, DisposableDomains.layer, NodeCrypto.layer))
 )
 
-/** All asynchronous projections. */
+/** The definitions of all asynchronous projections. */
 export const projections = [EventIndex.definition]
 
-/** The notary, the projections, and the reads of auditors. */
+/** The notary, the asynchronous projections, and the audit trail. */
 export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))

@@ -1,4 +1,4 @@
-/** The use cases that endpoints call. */
+/** The use cases that the endpoints call, and the background work on batches and tasks. */
 import { Duration, Effect, Layer } from "effect"
 import { ClaimApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import { IssueApiKey } from "#domain/accounts/IssueApiKey.ts"

@@ -1,4 +1,4 @@
-/** Facts about one account, and the state that they make. */
+/** Events of one account, and the state that results from them. */
 import { DateTime, type Duration, Result } from "effect"
 import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified } from "#domain/accounts/AccountEvents.ts"

@@ -2,8 +2,8 @@
 import { Context, Duration, type Effect, type Redacted, Schema } from "effect"
 
 /**
- * The token is missing, malformed, forged, expired, from another issuer, or ended by a new password, or its account is closed.
- * Clients are not told which.
+ * The token is missing, malformed, forged or expired, or another service issued it, or its session has ended, or its account is
+ * closed. Clients are not told which.
  */
 export class InvalidAccessToken extends Schema.TaggedError<InvalidAccessToken>()("InvalidAccessToken", {}) {
   override get message() {

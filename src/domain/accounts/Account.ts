@@ -1,6 +1,6 @@
 /**
- * Accounts with their plan and keys. Contact data is kept outside of the events, because it must be erasable. Decisions are plain
- * functions: the state is folded from the events of the account's stream; time and ids come with the command.
+ * The state of an account, and the decisions about its address and password. `evolve` builds the state from the events of the account's
+ * stream. No event has contact data, because contact data must be erasable.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
@@ -18,7 +18,7 @@ import type * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
-/** A key of an account. `prefix` is its public id; `secrets` are all it ever had, the newest last. */
+/** A key of an account. `prefix` is its public id; `secrets` lists every secret that it has had, the newest last. */
 export interface AccountKey {
   readonly keyId: string
   readonly prefix: string
@@ -29,10 +29,10 @@ export interface AccountKey {
 /** The state that decisions about an account need. */
 export interface AccountState {
   readonly accountId: string
-  /** `perMonth` is set for this account alone; null means the plan's. */
+  /** `perMonth` is the limit that the operator set for this account; null means the plan's. */
   readonly plan: PlanName
   readonly perMonth: number | null
-  /** True for accounts with a password: only they have an address to verify and a login. */
+  /** True for accounts of POST /v1/auth/signup. Only they have an address to verify and a login. */
   readonly signedUp: boolean
   readonly verified: boolean
   readonly closed: boolean
@@ -41,7 +41,7 @@ export interface AccountState {
   readonly keys: ReadonlyArray<AccountKey>
 }
 
-/** The state of an account without events. */
+/** Returns the state of an account without events. */
 export const noAccount = (accountId: string): AccountState => ({
   accountId,
   plan: "free",
@@ -104,11 +104,12 @@ const withKey = (
   keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }]
 })
 
-/** Lifetime of a mail's token, and minimum interval between mails (rules 47, 48). */
+/** Lifetime of the token in a mail (rules 47, 48). */
 export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> = {
   verify_email: Duration.hours(24),
   reset_password: Duration.hours(1)
 }
+/** Minimum interval between two mails for one purpose to an account (rules 47, 48). */
 const betweenMails = Duration.minutes(10)
 
 const Purpose = Schema.Literals(["verify_email", "reset_password"])
@@ -143,7 +144,7 @@ export const refuseExpired = (purpose: EmailPurpose, { issuedAt, now }: TokenUse
     ? Result.fail(new TokenExpired({ purpose }))
     : Result.void
 
-/** Verifies the address with the token of a mail. */
+/** Verifies the address with the token of a mail. Returns the event. */
 export const verifyEmail = (
   state: AccountState,
   use: TokenUse
@@ -152,7 +153,10 @@ export const verifyEmail = (
     ? Result.fail(new InvalidToken({ purpose: "verify_email" }))
     : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
 
-/** Sets a new password with the token of a mail. This also verifies the address, because the client can read its mail. */
+/**
+ * Sets a new password with the token of a mail. Returns the events. This
+ * also verifies the address, because the client can read its mails.
+ */
 export const resetPassword = (
   state: AccountState,
   use: TokenUse
@@ -166,13 +170,16 @@ export const resetPassword = (
 const mayMail = (last: DateTime.Utc | null, now: DateTime.Utc) =>
   last === null || DateTime.isGreaterThanOrEqualTo(now, DateTime.addDuration(last, betweenMails))
 
-/** Requests a mail to set a new password, for an account with a login. Returns no event if the last mail is too recent. */
+/** Requests a mail to set a new password. Returns no event if the account has no login, or if the last mail is too recent. */
 export const requestPasswordReset = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
   state.signedUp && mayMail(state.passwordResetRequestedAt, now)
     ? [PasswordResetRequested.make({ account_id: state.accountId })]
     : []
 
-/** Requests another verification mail for an unverified account. Returns no event if the last mail is too recent. */
+/**
+ * Requests another verification mail. Returns no event if the account is
+ * verified or has no login, or if the last mail is too recent.
+ */
 export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
   state.signedUp && !state.verified && mayMail(state.verificationRequestedAt, now)
     ? [EmailVerificationRequested.make({ account_id: state.accountId })]

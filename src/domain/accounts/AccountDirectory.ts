@@ -7,7 +7,10 @@ import type { BillingPeriod } from "#domain/callers/Usage.ts"
 /** Ids of accounts and keys are UUIDs; other text is not an id. */
 export const idForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
 
-/** `perMonth` is the limit in force: the account's own, otherwise its plan's; `ownPerMonth` is the account's own. */
+/**
+ * `ownPerMonth` is the limit that the operator set for this account, or null. `perMonth` is the limit that applies:
+ * `ownPerMonth`, otherwise the plan's.
+ */
 export interface AccountRecord {
   readonly accountId: string
   readonly email: string | null
@@ -50,7 +53,7 @@ export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("Acco
   }
 }
 
-/** Agents choose their ids, so several accounts may have the same; `accountIds` are the newest of them. */
+/** Several accounts have this agent id, which agents choose themselves. `accountIds` lists the newest of these accounts. */
 export class AccountNotUnique extends Schema.TaggedError<AccountNotUnique>()("AccountNotUnique", {
   term: Schema.String,
   accountIds: Schema.Array(Schema.String)
@@ -68,7 +71,7 @@ export class AccountDirectory extends Context.Service<
     readonly list: (query: AccountQuery) => Effect.Effect<ReadonlyArray<AccountRecord>, StoreUnavailable>
     /** Returns the keys of an account, newest first. */
     readonly keysOf: (accountId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
-    /** Returns the key with an id; empty for an unknown id. */
+    /** Returns a list with the key that has this id; an empty list for an unknown id. */
     readonly keyById: (keyId: string, period: BillingPeriod) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>
     /** Returns at most `limit` keys that were used in a month, the busiest first. */
     readonly busiest: (period: BillingPeriod, limit: number) => Effect.Effect<ReadonlyArray<KeyRecord>, StoreUnavailable>

@@ -1,14 +1,14 @@
-/** The events of an account's stream, but for those of its keys (ApiKeyEvents.ts). */
+/** The events of an account's stream, except the events of its API keys (ApiKeyEvents.ts). */
 import { Schema } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
-/** The stream of an account. */
+/** Returns the name of an account's stream. */
 export const accountStream = (accountId: string): string => `account-${accountId}`
 
 /**
- * An account was created by POST /v1/register, without password: it has a key and no login. `agent_id_hash` is a keyed hash (64
- * hex digits) of the agent's id, null without one.
+ * An account was created by POST /v1/register. It has an API key, but no password and no login. `agent_id_hash` is a keyed hash (64
+ * hex digits) of the agent's id; null without an id.
  */
 export const AccountRegistered = DomainEvent.define(
   "AccountRegistered",
@@ -21,7 +21,9 @@ export const AccountRegistered = DomainEvent.define(
   })
 )
 
-/** An account was created by POST /v1/auth/signup, with email address and password. It cannot be used before EmailVerified. */
+/**
+ * An account was created by POST /v1/auth/signup, with email address and password. Its owner cannot log in before EmailVerified.
+ */
 export const AccountSignedUp = DomainEvent.define(
   "AccountSignedUp",
   1,
@@ -35,7 +37,10 @@ export const EmailVerificationRequested = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String })
 )
 
-/** The address is verified: by the link of a mail, or immediately because the client is not a browser (rule 49). */
+/**
+ * The email address of an account was verified: by the link in a mail, or
+ * immediately because the client is not a browser (rule 49).
+ */
 export const EmailVerified = DomainEvent.define(
   "EmailVerified",
   1,
@@ -49,14 +54,16 @@ export const PasswordResetRequested = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String })
 )
 
-/** The account has a new password: by the link of a mail, or by its owner with the old password. All its sessions ended. */
+/**
+ * The account has a new password, set with the link in a mail or by the owner with the old password. This ended all its sessions.
+ */
 export const PasswordChanged = DomainEvent.define(
   "PasswordChanged",
   1,
   Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "owner"]) })
 )
 
-/** The operator changed the account's plan. `per_month` is a limit for this account alone; null means the plan's. */
+/** The operator changed the account's plan. `per_month` is the limit per month for this account; null means the plan's. */
 export const PlanChanged = DomainEvent.define(
   "PlanChanged",
   1,
@@ -64,7 +71,7 @@ export const PlanChanged = DomainEvent.define(
 )
 
 /**
- * The account was closed permanently: its contact data is erased and its keys are revoked. Its receipts are kept until their
- * retention period ends.
+ * The account was closed permanently: its contact data is erased and its keys are
+ * revoked. Its receipts are kept until their retention period ends.
  */
 export const AccountClosed = DomainEvent.define("AccountClosed", 1, Schema.Struct({ account_id: Schema.String }))

@@ -4,7 +4,7 @@ import type { AccountState } from "#domain/accounts/Account.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** Another account has this email address. The hint is the same whether that account is verified or not. */
+/** Another account has this email address. The message does not reveal whether that account is verified. */
 export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", { bySignup: Schema.optionalKey(Schema.Boolean) }) {
   override get message() {
     const hint = ". If its address is not confirmed yet, a new mail is sent, at most every 10 minutes and a few a day"
@@ -26,7 +26,7 @@ export interface Contact {
   readonly passwordHash?: Redacted.Redacted
 }
 
-/** Writes data outside of the events. Joins the transaction of the events and receives their time; a failure rolls them back. */
+/** A write beside the events, in the same transaction. It receives the time of the events. If it fails, nothing is stored. */
 export type InSameTransaction<E> = (at: DateTime.Utc) => Effect.Effect<void, E | StoreUnavailable>
 
 /** The result of a decision: events to store (if any), a write beside them, and the value for the caller. */
@@ -46,22 +46,24 @@ export class AccountStore extends Context.Service<
       events: Arr.NonEmptyReadonlyArray<DomainEvent>,
       inSameTransaction?: InSameTransaction<E>
     ) => Effect.Effect<void, E | EmailTaken | StoreUnavailable>
-    /** The API key that an account began with (SHA-256 in hex), and when; null if no such account registered itself. */
+    /**
+     * Returns the first API key of a registered account (SHA-256 in hex) and the time of its issue; null if no such account exists.
+     */
     readonly findRegistration: (
       accountId: string
     ) => Effect.Effect<{ readonly keySha256: string; readonly at: DateTime.Utc } | null, StoreUnavailable>
     /**
-     * Decides on the newest state of an account and stores the result with the time that `decide` receives. Decisions about one
-     * account are serialised across all replicas. `decide` runs inside the transaction, so it makes no network call. Closed
-     * accounts are rejected.
+     * Passes the newest state of an account and the time to `decide`, and stores the returned events with this time. Decisions
+     * about one account run one after the other, over all replicas. `decide` runs inside the transaction, so it must not call the
+     * network. Fails with NoSuchAccount for a closed account.
      */
     readonly change: <A, E, E2 = never>(
       accountId: string,
       decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
     ) => Effect.Effect<A, E | E2 | NoSuchAccount | StoreUnavailable>
     /**
-     * Same for two accounts: `decide` returns the events of the first and of the second, which are stored all or none. Locks both
-     * accounts in the order of their ids.
+     * Does the same for two accounts. `decide` returns the events of the first and of the second account, which are stored in one
+     * transaction. Locks both accounts in the order of their ids, which prevents deadlocks.
      */
     readonly changeBoth: <E>(
       firstId: string,
@@ -73,8 +75,8 @@ export class AccountStore extends Context.Service<
       ) => Effect.Effect<readonly [ReadonlyArray<DomainEvent>, ReadonlyArray<DomainEvent>], E>
     ) => Effect.Effect<void, E | NoSuchAccount | StoreUnavailable>
     /**
-     * Erases the contact data of an account with its password, key labels, mails and tokens. The address can sign up again. Joins
-     * the caller's transaction.
+     * Erases the contact data of an account, and with it the password, key labels, mails and mailed tokens. Afterwards the address
+     * can sign up again. Joins the caller's transaction.
      */
     readonly eraseContact: (accountId: string) => Effect.Effect<void, StoreUnavailable>
   }

@@ -11,11 +11,11 @@ const keyStart = "svc_live_"
 /** Generates a new key. */
 export const generate = (crypto: Crypto["Service"]): Effect.Effect<string> => TokenChecksum.generate(crypto, keyStart)
 
-/** Returns a key from 64 random bytes; null in the rare case that they do not suffice. */
+/** Returns a key made from 64 random bytes; null if too few of them are usable (about once in 10^13 calls). */
 export const fromEntropy = (entropy: Uint8Array): string | null => TokenChecksum.fromEntropy(keyStart, entropy)
 
 /** Returns true if the text has the form and checksum of a key. */
 export const isWellFormed = (key: string): boolean => TokenChecksum.isWellFormed(keyStart, key)
 
-/** The first 12 characters identify a key within its account. */
+/** Returns the first 12 characters of a key, which identify it within its account. */
 export const prefixOf = (key: string): string => key.slice(0, 12)

@@ -1,6 +1,6 @@
 /**
- * Random candidates for a new secret of an API key. Its prefix identifies a key within its account, and only three characters of a prefix are
- * random: an account with very many keys may need several candidates.
+ * Generates candidates for a new secret of an API key. The prefix of the secret identifies the key within its account. Only three
+ * characters of it are random, so an account with very many keys may need several candidates.
  */
 import { Effect } from "effect"
 import type { AccountState } from "#domain/accounts/Account.ts"
@@ -25,7 +25,10 @@ export const firstUnused = <Candidate extends KeyCandidate>(state: AccountState,
 const candidateCount = 4
 const maxDraws = 20
 
-/** Returns a function that generates candidates for `attempt` until it returns another value than null, which means that none is unused. */
+/**
+ * Returns a function that calls `attempt` with new candidates until it returns a value. `attempt` returns null if the account has
+ * used the prefixes of all candidates.
+ */
 export const make = Effect.map(Crypto, (crypto) => {
   const candidate = Effect.map(ApiKey.generate(crypto), (key) => ({
     key,

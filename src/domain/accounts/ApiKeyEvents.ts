@@ -10,8 +10,8 @@ export const ApiKeyIssued = DomainEvent.define(
 )
 
 /**
- * A key was rotated. It keeps its id, usage and receipts. The former secret is valid until `previous_until`; null if it ended at
- * once. Earlier secrets end in any case.
+ * A key got a new secret. It keeps its id, usage and receipts. The former secret is valid until `previous_until`; null if it ended
+ * at once. Secrets from earlier rotations have ended.
  */
 export const ApiKeyRotated = DomainEvent.define(
   "ApiKeyRotated",
@@ -37,8 +37,8 @@ export const ApiKeyRevoked = DomainEvent.define(
 )
 
 /**
- * An account took over a key that an agent had registered. The key keeps its id, its secret, its usage and its receipts; a former secret of a
- * rotation ends. `issued_at` is when the key was issued, `from_account_id` the account of the agent, whose stream has ApiKeyReleased.
+ * An account claimed the key of an agent. The key keeps its id, secret, usage and receipts; its former secret, if it was rotated, ends.
+ * `issued_at` is the time of the key's issue. `from_account_id` is the agent's account, whose stream has ApiKeyReleased.
  */
 export const ApiKeyClaimed = DomainEvent.define(
   "ApiKeyClaimed",
@@ -53,7 +53,7 @@ export const ApiKeyClaimed = DomainEvent.define(
   })
 )
 
-/** The key went from the account of an agent to another account, whose stream has ApiKeyClaimed. */
+/** Another account claimed the key of this agent's account. The stream of the other account has ApiKeyClaimed. */
 export const ApiKeyReleased = DomainEvent.define(
   "ApiKeyReleased",
   1,

@@ -1,4 +1,7 @@
-/** Limits on the API keys of an account: the quota is metered per key, so an account could otherwise create quota (rule 42). */
+/**
+ * Limits on the number of API keys of an account. The quota counts per key,
+ * so an account with many keys would have more quota (rule 42).
+ */
 import { DateTime, Duration } from "effect"
 import type { AccountState } from "#domain/accounts/Account.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
@@ -7,10 +10,12 @@ import { billingPeriod } from "#domain/callers/Usage.ts"
 const maxActiveKeys = 25
 const maxIssuedPerPeriod = 50
 
-/** Time does not lift this limit, but Retry-After needs a value: a minute is enough to revoke a key. */
+/** The limit of active keys does not end with time, but Retry-After needs a value: a minute is enough to revoke a key. */
 const afterRevocationSeconds = 60
 
-/** Returns the error if the account may not get another secret in this period, otherwise null. */
+/**
+ * Returns the error if the account has had its maximum of new secrets in this month, otherwise null. Rotated keys count as well.
+ */
 export const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
   const period = billingPeriod(now)
   const drawn = keys.flatMap(({ secrets }) => secrets).filter(({ at }) => billingPeriod(at).name === period.name)

@@ -1,4 +1,4 @@
-/** The keys of an account as its owner sees them. */
+/** Lists the API keys of an account with their owner's labels. */
 import { Context, type DateTime, type Effect } from "effect"
 import { plainText } from "#domain/kernel/PlainText.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -19,7 +19,7 @@ export class ApiKeyList extends Context.Service<
   {
     /** Returns all keys of an account, including revoked ones, newest first. */
     readonly all: (accountId: string) => Effect.Effect<ReadonlyArray<ListedKey>, StoreUnavailable>
-    /** Joins the caller's transaction. */
+    /** Stores the label of a key. Joins the caller's transaction. */
     readonly label: (key: {
       readonly accountId: string
       readonly keyId: string

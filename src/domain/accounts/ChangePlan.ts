@@ -6,20 +6,20 @@ import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
-/** `perMonth` is a limit for this account alone; null means the plan's. */
+/** `perMonth` is the limit that the operator sets for this account; null means the plan's. */
 export interface Terms {
   readonly plan: PlanName
   readonly perMonth: number | null
 }
 
-/** Returns no event if the terms do not change. */
+/** Changes the terms. Returns no event if they are the same as before. */
 export const decide = (state: AccountState, { perMonth, plan }: Terms): ReadonlyArray<DomainEvent> =>
   state.plan === plan && state.perMonth === perMonth
     ? []
     : [PlanChanged.make({ account_id: state.accountId, plan, per_month: perMonth })]
 
 const make = Effect.map(AccountStore, (accounts) => ({
-  /** Returns the previous terms. Usage of the current month counts against the new limit. */
+  /** Changes the terms and returns the previous ones. Usage of the current month counts towards the new limit. */
   change: Effect.fn("ChangePlan.change")((accountId: string, terms: Terms) =>
     accounts.change(accountId, (account) => {
       const before: Terms = { plan: account.plan, perMonth: account.perMonth }

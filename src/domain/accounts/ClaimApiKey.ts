@@ -1,4 +1,4 @@
-/** An account takes over the API key of an agent that registered itself (rule 42). */
+/** Moves the API key of an agent that registered itself to an account with a login (rule 42). */
 import { Context, type DateTime, Duration, Effect, Layer, Redacted, Result, Schema } from "effect"
 import { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import type { AccountState } from "#domain/accounts/Account.ts"
@@ -20,7 +20,7 @@ export class UnknownApiKey extends Schema.TaggedError<UnknownApiKey>()("UnknownA
   }
 }
 
-/** The key is valid, but this account cannot take it over. */
+/** The key is valid, but this account cannot claim it. */
 export class ApiKeyNotClaimable extends Schema.TaggedError<ApiKeyNotClaimable>()("ApiKeyNotClaimable", {
   message: Schema.String
 }) {}
@@ -33,14 +33,14 @@ const prefixTaken = new ApiKeyNotClaimable({
   message: "Your account has had a key with this id: replace this key (POST /v1/keys/rotate) and claim the new one"
 })
 
-/** The key that a client sends, with its stored data. */
+/** The key that a client sent, with its stored id. */
 export interface ClaimedKey {
   readonly keyId: string
   readonly prefix: string
   readonly sha256: string
 }
 
-/** The new events of both accounts. Both lists are empty if the claimer has the key already. */
+/** The new events of the former and of the claiming account. Both lists are empty if the claimer has the key already. */
 export interface Claim {
   readonly released: ReadonlyArray<DomainEvent>
   readonly claimed: ReadonlyArray<DomainEvent>
@@ -56,7 +56,7 @@ export const claimKey = (
   if (claimer.keys.some((key) => isKey(key) && !key.revoked)) return Result.succeed({ released: [], claimed: [] })
   if (holder.signedUp) return Result.fail(hasOwner)
   const key = holder.keys.find(isKey)
-  // Another account claimed it a moment ago.
+  // Another account has claimed the key a moment ago.
   if (key === undefined) return Result.fail(hasOwner)
   const [issue] = key.secrets
   if (key.revoked || key.prefix !== prefix || issue === undefined) return Result.fail(new UnknownApiKey({}))
@@ -70,7 +70,7 @@ export const claimKey = (
   return Result.succeed({ released: [released], claimed: [ApiKeyClaimed.make(claimed)] })
 }
 
-/** Bounds what an account tries. */
+/** Limit on the claims that an account tries, including refused ones. */
 const maxClaims = 30
 const window = Duration.hours(1)
 
@@ -80,9 +80,9 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const identity = yield* Identity
   const rateLimiter = yield* RateLimiter
-  const refuse = orTooMany(`At most ${maxClaims} API keys are claimed by an account in an hour, refused ones included`)
+  const refuse = orTooMany(`An account can try to claim at most ${maxClaims} API keys in an hour, including refused attempts`)
 
-  /** Gives back the key as the account lists it. */
+  /** Claims a key. Returns the key as the account lists it. */
   const claim = Effect.fn("ClaimApiKey.claim")(
     function* (accountId: string, apiKey: Redacted.Redacted) {
       yield* Effect.flatMap(rateLimiter.acquireSlot(`claim/${accountId}`, maxClaims, window), refuse)
@@ -96,12 +96,12 @@ const make = Effect.gen(function* () {
         )
       }
       const key = (yield* list.all(accountId)).find((one) => one.prefix === prefix)
-      // It was rotated or revoked at the same time.
+      // The key was rotated or revoked at the same time.
       return key ?? (yield* new UnknownApiKey({}))
     },
     Effect.catchTag("InvalidApiKey", () => Effect.fail(new UnknownApiKey({}))),
     (claimed, accountId) =>
-      // Closing the account of the key has revoked the key; the account that claims was closed after its token was verified.
+      // If the key's account is closed, the key is revoked. If the claiming account is closed, its access token is invalid.
       Effect.catchTag(claimed, "NoSuchAccount", (closed) =>
         Effect.fail(closed.accountId === accountId ? new InvalidAccessToken({}) : new UnknownApiKey({}))
       )

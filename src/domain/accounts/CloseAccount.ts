@@ -6,7 +6,7 @@ import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
-/** Revokes the remaining keys and closes the account. */
+/** Returns the events that revoke the active keys and close the account. */
 export const decide = ({ accountId: account_id, keys }: AccountState): ReadonlyArray<DomainEvent> => [
   ...keys
     .filter(({ revoked }) => !revoked)
@@ -15,7 +15,7 @@ export const decide = ({ accountId: account_id, keys }: AccountState): ReadonlyA
 ]
 
 const make = Effect.map(AccountStore, (accounts) => ({
-  /** Returns the number of revoked keys. Fails with `NoSuchAccount` if the account is closed already. */
+  /** Closes the account and returns the number of revoked keys. Fails with `NoSuchAccount` if the account is closed already. */
   close: Effect.fn("CloseAccount.close")((accountId: string) =>
     accounts.change(accountId, (account) => {
       const events = decide(account)

@@ -5,7 +5,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 /** The purpose of a mail and its link. */
 export type EmailPurpose = "verify_email" | "reset_password"
 
-/** The account and purpose of a token, and its issue time. */
+/** The account and purpose of a token, and the time of its issue. */
 export interface IssuedToken {
   readonly accountId: string
   readonly purpose: EmailPurpose
@@ -15,10 +15,10 @@ export interface IssuedToken {
 export class EmailTokens extends Context.Service<
   EmailTokens,
   {
-    /** All of these join the caller's transaction. `sha256` has 64 hex digits. */
+    /** Stores a token by its hash: `sha256` has 64 hex digits. Joins the caller's transaction, as the other methods do. */
     readonly put: (sha256: string, token: IssuedToken) => Effect.Effect<void, StoreUnavailable>
     readonly find: (sha256: string, purpose: EmailPurpose) => Effect.Effect<Option.Option<IssuedToken>, StoreUnavailable>
-    /** Removes the tokens of an account, for one purpose or all. */
+    /** Removes the tokens of an account, for one purpose or for all purposes. */
     readonly removeOf: (accountId: string, purpose?: EmailPurpose) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/accounts/EmailTokens") {}

@@ -10,7 +10,7 @@ import { ApiKeyList } from "#domain/accounts/ApiKeyList.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
-/** A key with its secret, shown once. `prefix` is its id, `label` the owner's name for it, "" without a label. */
+/** A new key with its secret, which is shown once. `prefix` is its id. `label` is the owner's name for it; empty without a name. */
 export interface NewKey {
   readonly key: Redacted.Redacted
   readonly prefix: string

@@ -28,14 +28,17 @@ export interface AuditFilter {
   readonly receiptId: string | null
 }
 
-/** A reader's query: `key` is the id of a key, or with an account the prefix of one. An unknown prefix finds nothing. */
+/**
+ * A reader's query. `key` is the id of an API key or, if `accountId` is set, the
+ * prefix of a key of that account. An unknown prefix matches no event.
+ */
 export interface AuditQuery extends Omit<AuditFilter, "keyId"> {
   readonly key: string | null
 }
 
 /**
- * `lines` are events, each as canonical JSON (RFC 8785); `rows` are the same as CSV lines, each with its end. `next` is the
- * position of the next page, null at the end of the log.
+ * `lines` are events, each as canonical JSON (RFC 8785). `rows` are the same events as CSV, each with its line break. `next` is
+ * the position where the next page starts; null at the end of the log.
  */
 export interface AuditPage {
   readonly lines: () => ReadonlyArray<string>
@@ -48,32 +51,37 @@ export type ProofReader =
   | { readonly _tag: "Auditor"; readonly auditor: Auditor }
   | { readonly _tag: "Key"; readonly keyId: string }
 
-/** The subject of a proof. */
+/** The event to prove: by its position, or the issue of the receipt with this id. */
 export type ProofSubject = { readonly position: number } | { readonly receiptId: string }
 
-/** `proof` is self-contained (c2sp.org/tlog-proof); `line` is the event it proves. */
+/** `line` is the proved event as canonical JSON. `proof` is self-contained (c2sp.org/tlog-proof). */
 export interface ProvedEvent {
   readonly position: number
   readonly line: string
   readonly proof: string
-  /** A key that signed the proof's checkpoint; null if this service knows none. */
+  /** The public key that verifies the checkpoint of the proof; null if the service does not know it. */
   readonly verifierKey: string | null
 }
 
 export class AuditTrail extends Context.Service<
   AuditTrail,
   {
-    /** All event types. */
+    /** The names of all event types. */
     readonly types: ReadonlyArray<string>
-    /** The header line for `rows`, with its end. */
+    /** The header line of `rows`, with its line break. */
     readonly header: string
-    /** Returns matching events from position `after` on, oldest first. The first page of a reading is recorded as an event. */
+    /**
+     * Returns matching events from position `after` on, oldest first. Reading
+     * the first page (`after` is null) is recorded as an event.
+     */
     readonly page: (
       auditor: Auditor,
       query: AuditQuery,
       window: { readonly after: number | null; readonly limit: number }
     ) => Effect.Effect<AuditPage, StoreUnavailable>
+    /** Returns the event at a position as canonical JSON. The reading is recorded as an event. */
     readonly event: (auditor: Auditor, position: number) => Effect.Effect<string, NotInLog | StoreUnavailable>
+    /** Returns an event with the proof that it is in the signed log. */
     readonly prove: (
       reader: ProofReader,
       subject: ProofSubject

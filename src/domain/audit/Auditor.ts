@@ -1,10 +1,10 @@
-/** Auditors: their scope (the whole log or one account), the expiry of their token, and the record of their reading. */
+/** Auditors: their scope (the whole log or one account), their token and its expiry, and the event that records what they read. */
 import { type DateTime, type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
 import * as TokenChecksum from "#domain/kernel/TokenChecksum.ts"
 
-/** The token of an auditor. Only its SHA-256 is stored. */
+/** Prefix of an auditor's token. Only the SHA-256 of a token is stored. */
 const tokenStart = "svc_audit_"
 
 /** Generates a new token. */
@@ -13,17 +13,17 @@ export const generateToken = (crypto: Crypto["Service"]): Effect.Effect<string> 
 /** Returns true if the text has the form and checksum of a token. */
 export const isToken = (text: string): boolean => TokenChecksum.isWellFormed(tokenStart, text)
 
-/** `accountId` is the one account the auditor may read; null means the whole log. */
+/** `accountId` is the only account that the auditor may read; null means the whole log. */
 export interface Auditor {
   readonly auditorId: string
   readonly accountId: string | null
   readonly expiresAt: DateTime.Utc
 }
 
-/** The stream of an auditor. */
+/** Returns the name of an auditor's stream. */
 export const auditorStream = (auditorId: string): string => `auditor-${auditorId}`
 
-/** An auditor was added. `name` identifies the person; it stays in the log. */
+/** An auditor was added. `name` identifies the person and stays in the log permanently. */
 export const AuditorAdded = DomainEvent.define(
   "AuditorAdded",
   1,
@@ -44,9 +44,9 @@ export const AuditorRevoked = DomainEvent.define(
 )
 
 /**
- * An auditor began to read. `what` is a list with these filters, one event, or one proof; paging through a list is one reading.
- * `of_account` and `of_key` are the requested ones. `by_vat_id` records only that a VAT ID was requested: it may identify a
- * person.
+ * An auditor read events, one event or one proof (`what`). For events, only the first page is recorded, with its filters:
+ * `of_account` and `of_key` are the requested account and key. `by_vat_id` says whether a VAT ID was requested. The VAT ID itself is
+ * not stored, because it may identify a person.
  */
 export const AuditLogRead = DomainEvent.define(
   "AuditLogRead",

@@ -24,7 +24,7 @@ export class UnknownAuditor extends Schema.TaggedError<UnknownAuditor>()("Unknow
   }
 }
 
-/** `name` identifies the person with the token. */
+/** An auditor as operators see it. `name` identifies the person who has the token. */
 export interface AuditorEntry extends Auditor {
   readonly name: string
   readonly addedAt: DateTime.Utc
@@ -41,13 +41,14 @@ export interface Admission {
 export class Auditors extends Context.Service<
   Auditors,
   {
-    /** Returns the token, which is shown once. */
+    /** Adds an auditor and returns the token, which is shown once. */
     readonly add: (
       admission: Admission
     ) => Effect.Effect<{ readonly auditorId: string; readonly token: Redacted.Redacted }, UnknownAccount | StoreUnavailable>
     /** Returns up to 1,000 auditors, newest first. */
     readonly list: Effect.Effect<ReadonlyArray<AuditorEntry>, StoreUnavailable>
     readonly revoke: (auditorId: string) => Effect.Effect<void, UnknownAuditor | StoreUnavailable>
+    /** Returns the auditor with an active token. */
     readonly byToken: (token: Redacted.Redacted) => Effect.Effect<Auditor, InvalidAuditorToken | StoreUnavailable>
   }
 >()("vatproof/domain/audit/Auditors") {}

@@ -1,4 +1,4 @@
-/** The problems that this process found in its evidence, reported to operators by `/readyz` and metrics. */
+/** Collects the defects that this process has found in stored evidence, and reports them to operators by `/readyz` and metrics. */
 import { Context, Effect, Layer, Metric, MutableRef, Schema } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
@@ -6,8 +6,8 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 export type EvidenceKind = "answer" | "event" | "scrub"
 
 /**
- * Evidence differs from what was signed, so it is not served. A defect: callers cannot react to it. The error body has a code for
- * it.
+ * Stored evidence differs from what was signed, so it is not served. It is a defect, because clients cannot react to it. The response
+ * has the code EVIDENCE_ALTERED.
  */
 export class EvidenceAltered extends Schema.TaggedError<EvidenceAltered>()("EvidenceAltered", { finding: Schema.String }) {
   override get message() {
@@ -15,7 +15,10 @@ export class EvidenceAltered extends Schema.TaggedError<EvidenceAltered>()("Evid
   }
 }
 
-/** `notary` is the reason why the notary does not sign; null while it signs. `altered` are the newest findings. */
+/**
+ * `notary` is the reason why the notary does not sign; null while it
+ * signs. `altered` lists the newest findings of altered evidence.
+ */
 export interface IntegrityReport {
   readonly notary: string | null
   readonly altered: ReadonlyArray<string>
@@ -37,7 +40,7 @@ const maxFindings = 10
 export class Integrity extends Context.Service<
   Integrity,
   {
-    /** Reports altered evidence. `what` contains positions and no personal data. */
+    /** Reports altered evidence. `finding` contains positions and no personal data. */
     readonly reportAltered: (kind: EvidenceKind, finding: string) => Effect.Effect<void>
     /** Reports altered evidence and ends the request with EvidenceAltered. */
     readonly refuse: (kind: EvidenceKind, finding: string) => Effect.Effect<never>

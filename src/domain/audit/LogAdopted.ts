@@ -1,4 +1,4 @@
-/** The event of an operator who confirms a log that the notary does not know. */
+/** The event of an operator who confirms a log whose history the notary does not recognise. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
@@ -6,9 +6,9 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 const History = Schema.Struct({ events: Schema.Int, root: Schema.String })
 
 /**
- * An operator verified the log up to `adopted`, although the notary refused to sign it. `newest` is the newest checkpoint in the
- * database; `remembered` are those that the operator's machine had seen. Only checkpoints kept elsewhere prove the earlier
- * history.
+ * An operator verified the log up to `adopted`, although the notary refused to sign it. `newest` is
+ * the newest checkpoint in the database; `remembered` lists the checkpoints that the operator's
+ * machine had stored. Only checkpoints that are kept elsewhere prove the earlier history.
  */
 export const LogAdopted = DomainEvent.define(
   "LogAdopted",

@@ -3,14 +3,14 @@ import { DateTime, Option } from "effect"
 import { calendarDate } from "#domain/kernel/CalendarDate.ts"
 
 /**
- * RFC 3339, optionally with a space instead of T as Postgres writes it, without seconds, or without zone (UTC). Rejects
- * microseconds, which events have: truncating them would exclude the event that the bound was copied from.
+ * A day, or a time in RFC 3339. The time may have a space instead of T, as Postgres writes it, and may lack seconds or the zone (UTC).
+ * Microseconds are rejected: JavaScript would truncate them, and a bound copied from an event would then exclude that event.
  */
 const written = /^(?<date>\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d)?)?$/iu
 
 /**
- * Returns the start of a period; for a day its beginning. None for any other text: JavaScript parses almost anything as a time,
- * and an audit of the wrong period looks like one of the right period.
+ * Returns the inclusive start of a period: the time, or the beginning of the day. None for any other text, because JavaScript parses
+ * almost any text as a time, and an audit of the wrong period looks correct.
  */
 export const startOf = (text: string): Option.Option<DateTime.Utc> => {
   const date = written.exec(text)?.groups?.["date"]
@@ -18,7 +18,7 @@ export const startOf = (text: string): Option.Option<DateTime.Utc> => {
   return Option.map(DateTime.make(text.toUpperCase().replace(" ", "T")), DateTime.toUtc)
 }
 
-/** Returns the exclusive end of a period; a day is included as a whole. None for any other text. */
+/** Returns the exclusive end of a period: the time, or the end of the day. None for any other text. */
 export const endOf = (text: string): Option.Option<DateTime.Utc> =>
   Option.orElse(
     Option.map(calendarDate(text), (start) => DateTime.add(start, { days: 1 })),

@@ -2,12 +2,12 @@
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
-/** The stream of events about the log as a whole. */
+/** The name of the stream for events about the log as a whole. */
 export const logStream = "log"
 
 /**
- * An operator began to export the positions `from` (inclusive) to `to` (exclusive), out of `size` signed ones. The times are the
- * requested ones; null means unbounded.
+ * An operator began to export the events at positions `from` (inclusive) to `to` (exclusive) of a signed log with `size` events.
+ * `recorded_from` and `recorded_before` are the requested times; null means unbounded.
  */
 export const LogExported = DomainEvent.define(
   "LogExported",
@@ -22,8 +22,8 @@ export const LogExported = DomainEvent.define(
 )
 
 /**
- * An operator verified the first `events` of the log, of which `signed` are covered by a checkpoint; `findings` counts the
- * problems.
+ * An operator verified the log. `events` is the number of verified events, `signed` how many of them a checkpoint covers, and
+ * `findings` the number of defects found.
  */
 export const LogVerified = DomainEvent.define(
   "LogVerified",

@@ -1,4 +1,4 @@
-/** Admits calls: identifies the caller, counts the call in the caller's minute, and checks the quota (rules 12, 40). */
+/** Admits calls: identifies the caller, counts the call towards the limit per minute, and checks the quota (rules 12, 40). */
 import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
@@ -7,15 +7,15 @@ import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } fro
 import type { Standing } from "#domain/callers/Standing.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** A call of a client. `standing` is null until the call is counted, and then set whether the call succeeds or fails. */
+/** A call of a client. `standing` is null until the call is counted, and stays set even if the call fails later. */
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
 }
 
-/** How often a call restarts because its cached data is outdated. Each restart reads the data again. */
+/** Maximum number of restarts of a call whose cached caller or answer was outdated. Each restart reads the outdated value again. */
 const maxAttempts = 5
-/** Maximum number of callers whose last call was refused. */
+/** Maximum number of entries of `refused`, the cache of callers whose last call was refused. */
 const maxRefused = 50_000
 
 export const make = Effect.gen(function* () {
@@ -23,10 +23,10 @@ export const make = Effect.gen(function* () {
   const metering = yield* Metering
   const refused = makeLruCache<true>(maxRefused)
 
-  /** Counts the call in the caller's minute, unless an earlier attempt counted it. */
+  /** Counts the call towards the limit per minute, unless an earlier attempt counted it. Returns the standing. */
   const count = (call: Call, caller: Caller) => {
     const counted = MutableRef.get(call.standing)
-    // The plan may have changed meanwhile.
+    // The plan may have changed since the call was counted.
     if (counted !== null) return Effect.succeed({ ...counted, usage: { ...counted.usage, limit: caller.limit } })
     return Effect.map(metering.admit(caller), (standing) => {
       MutableRef.set(call.standing, standing)
@@ -34,7 +34,7 @@ export const make = Effect.gen(function* () {
     })
   }
 
-  /** Counts a call that needs work; fails if the quota is used up. */
+  /** Counts a call that needs a source. Fails if the quota is used up. */
   const countWork = (call: Call, caller: Caller) =>
     Effect.flatMap(count(call, caller), (standing) => {
       const refusal = quotaRefusal(caller, standing)
@@ -43,15 +43,15 @@ export const make = Effect.gen(function* () {
       return Effect.succeed(standing)
     })
 
-  /** Stores the standing of a refused caller, and that the next call may be refused as well. */
+  /** Sets the standing of a refused call, and remembers that the caller's next call may be refused as well. */
   const noteRefusal = (call: Call, caller: Caller, refusal: CallRefusal) => {
     refused.set(caller.stream, true)
     MutableRef.set(call.standing, refusal.standing ?? null)
   }
 
   /**
-   * Runs `use` with the caller. If the cached caller or answer is outdated, reads it again and repeats: nothing was stored or
-   * counted.
+   * Runs `use` with the caller. If `use` fails with PreconditionFailed, it has stored and counted nothing: reads the outdated
+   * caller or answer again and repeats `use`.
    */
   const withCaller = <A, E>(
     call: Call,
@@ -60,7 +60,8 @@ export const make = Effect.gen(function* () {
   ) => {
     type Attempt = Effect.Effect<A, E | InvalidApiKey | StoreUnavailable>
     const again = ({ outdated }: PreconditionFailed, caller: Caller, left: number): Attempt => {
-      if (left === 0) return Effect.fail(new StoreUnavailable({ cause: "What the call relies on changed at each attempt" }))
+      if (left === 0)
+        return Effect.fail(new StoreUnavailable({ cause: "The cached caller or answer was outdated at every attempt" }))
       return outdated === "answer"
         ? Effect.flatMap(refreshAnswer, () => attempt(caller, left - 1))
         : Effect.flatMap(refresh(identity, call.credential), (current) => attempt(current, left - 1))
@@ -82,8 +83,8 @@ export const make = Effect.gen(function* () {
     countWork,
     withCaller,
     /**
-     * Returns true if a call must be counted before its append: it was counted already, or the caller's last call was refused. A
-     * refused command slows its batch down.
+     * Returns true if a call must be counted before its append: an earlier attempt counted it, or the caller's last call was
+     * refused. Calls that are likely to be refused stay out of the append, because a refused command slows its whole batch down.
      */
     isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }

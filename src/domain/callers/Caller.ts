@@ -7,9 +7,9 @@ interface CallerBase {
   /** The stream of this caller's validations. */
   readonly stream: string
   readonly meter: string
-  /** Maximum of `meter`. */
+  /** Maximum number of units on `meter`. */
   readonly limit: number
-  /** Maximum validations per minute. */
+  /** Maximum number of validations per minute. */
   readonly perMinute: number
 }
 
@@ -18,13 +18,13 @@ export interface KeyCaller extends CallerBase {
   readonly keyId: string
   readonly accountId: string
   readonly plan: PlanName
-  /** The period of `meter`: the one in which the caller was identified, even if the call ends in the next one. */
+  /** The month of `meter`: the month in which the caller was identified, even if the call ends in the next month. */
   readonly period: BillingPeriod
-  /** When the caller must be identified again: the period ends, or the former secret of a rotated key. */
+  /** Time from which the caller must be identified again: the month ends, or the former secret of a rotated key expires. */
   readonly validUntil: DateTime.Utc
   /** The value of `meter` when the caller was identified. */
   readonly used: number
-  /** The version of all keys and plans when the caller was read; every revocation and plan change increases it. */
+  /** The identity epoch in which the caller was read. Every revoked key and every changed plan increases the epoch. */
   readonly epoch: number
 }
 

@@ -1,29 +1,38 @@
-/** Rules of the Idempotency-Key: the same request gets the same answer, and one request at a time does the work, on any replica. */
+/**
+ * Rules of the Idempotency-Key: a repeated request gets the same answer,
+ * and only one request per key runs at a time, over all replicas.
+ */
 import { Duration, Effect, Schema } from "effect"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** The key came with another request before. */
+/** An earlier request with the same key had other content. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
   override get message() {
     return "This Idempotency-Key came with another request before: take a new key for a new request"
   }
 }
 
-/** Continues if the key came with the same request before. The hashes are those of the stored request and of this one. */
+/** Fails unless the hash of the stored request equals that of this request. `stored` is null for a request without a key. */
 export const requireSame = (stored: string | null, hash: string): Effect.Effect<void, IdempotencyKeyReused> =>
   stored === hash ? Effect.void : Effect.fail(new IdempotencyKeyReused({}))
 
-/** A request with the same key is being answered. */
+/** Another request with the same key is in progress. */
 export class IdempotencyInProgress extends Schema.TaggedError<IdempotencyInProgress>()("IdempotencyInProgress", {}) {
   override get message() {
     return "A request with the same Idempotency-Key is being answered; repeat this one to get that answer"
   }
 }
 
-/** Longer than a request takes: a replica that dies keeps the others waiting for this long. */
+/**
+ * Length of the lease on a key. It is longer than a request takes. After the crash of a replica, requests with its keys are
+ * refused until the lease expires.
+ */
 const lease = Duration.minutes(1)
 
-/** Gives a function that runs the work for the computed id of a key, or fails if another request does it. */
+/**
+ * Returns a function that runs `work` while it holds the lease on `id`, the
+ * computed id of a key. Fails if another request holds the lease.
+ */
 export const makeOnce = Effect.map(
   RateLimiter,
   ({ acquireLease, releaseLease }) =>
@@ -31,7 +40,7 @@ export const makeOnce = Effect.map(
       const bucket = `idempotency/${id}`
       return Effect.gen(function* () {
         if (!(yield* acquireLease(bucket, lease))) return yield* new IdempotencyInProgress({})
-        // A lease that cannot be released now expires.
+        // A lease that cannot be released expires.
         return yield* Effect.ensuring(work, Effect.ignore(releaseLease(bucket)))
       })
     }

@@ -13,8 +13,8 @@ export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidA
 }
 
 /**
- * A client's credential: an API key, or only its address (IPv4, or IPv6 by /64). `KeyId` is for work that was accepted for a key and is done without
- * its client.
+ * A client's credential: an API key, or only its address (IPv4, or the /64 prefix of IPv6). `KeyId` is for background work on
+ * validations that a client has submitted with the key.
  */
 export type Credential =
   | { readonly _tag: "Key"; readonly key: Redacted.Redacted }
@@ -25,15 +25,15 @@ export class Identity extends Context.Service<
   Identity,
   {
     /**
-     * Returns the caller of an API key, possibly from the cache. A revocation or plan change increases the identity epoch, and
-     * the statement that counts or charges the caller checks the epoch of `KeyCaller`.
+     * Returns the caller of an API key, possibly from the cache. After a revocation or plan change the cached caller is outdated:
+     * both increase the identity epoch, and the statement that counts or charges a call compares it with the caller's epoch.
      */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** Same, bypassing the cache. */
+    /** Returns the caller of an API key as `byKey` does, but always from the database. */
     readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** The caller behind the id of a key, as byKey. */
+    /** Returns the caller of the API key with an id, possibly from the cache. */
     readonly byKeyId: (keyId: string) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** Same, bypassing the cache. */
+    /** Returns the caller of the API key with an id, always from the database. */
     readonly refreshKeyId: (keyId: string) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     readonly byAddress: (address: string) => AnonymousCaller
   }
@@ -69,7 +69,7 @@ export const refresh = (
   }
 }
 
-/** Entries per cache of a process, about 500 bytes each. */
+/** Maximum number of entries per cache, of about 500 bytes each. */
 const maxCallers = 50_000
 
 /** Caches the callers of the underlying Identity by the SHA-256 or the id of their key, or by address. */
@@ -82,7 +82,7 @@ export const layerCached = Layer.effect(
     const callers = makeLruCache<KeyCaller>(maxCallers)
     const anonymous = makeLruCache<AnonymousCaller>(maxCallers)
 
-    /** `name` is the hash of a key, or its id. */
+    /** Reads a caller and caches it under `name`, the hash or the id of its key. Removes the cached caller if reading fails. */
     const read = (name: string, caller: Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>) =>
       Effect.tapCause(
         Effect.map(caller, (current) => {

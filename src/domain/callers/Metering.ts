@@ -7,7 +7,10 @@ import { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** The caller's quota is used up: of the period that ends at `periodEnd`, or of the lifetime if that is null. */
+/**
+ * The caller's quota is used up. A new quota begins at `periodEnd`; null
+ * means that the quota is for the lifetime of a caller without a key.
+ */
 export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExceeded", {
   plan: Schema.Literals(["anonymous", "free", "starter", "business", "enterprise"]),
   periodEnd: Schema.NullOr(Schema.DateTimeUtc),
@@ -21,41 +24,44 @@ export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExc
 /** A stream with that name exists; nothing was stored. */
 export class StreamExists extends Schema.TaggedError<StreamExists>()("StreamExists", { stream: Schema.String }) {}
 
-/** The cached caller (`identity`) or answer (`answer`) is outdated; nothing was stored or counted. Read it again and repeat. */
+/** The cached caller (`identity`) or answer (`answer`) is outdated, so nothing was stored or counted. Read it again and repeat. */
 export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
   outdated: Schema.Literals(["identity", "answer"])
 }) {}
 
-/** An event to record and its price. */
+/** An event to record, and the units to charge for it. */
 export interface Charge {
   readonly caller: Caller
   readonly event: DomainEvent
   /** Charged to the caller's meter. */
   readonly units: 0 | 1
-  /** The caller's standing if `admit` counted the call; null makes this append count it. */
+  /** The caller's standing if `admit` has counted the call. Null: the append counts the call. */
   readonly admitted: Standing | null
   /** The answer that the event repeats. The append fails unless it is still the newest one of the VAT ID. */
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
   /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
-  /** The key that makes the event unique. */
+  /** The computed id of the event, if the log may store only one event with it. */
   readonly identity?: IdentifiedEvent | undefined
 }
 
-/** `accepted` is the acceptance of the task that the event closes, stored with it. `mayBeStored`: the ids are computed from what clients may repeat. */
+/**
+ * The computed id of an event. `accepted` is the event that accepts its task, if both are stored together. `mayBeStored`: the
+ * id is computed from an Idempotency-Key, so an earlier request may have stored the event.
+ */
 export interface IdentifiedEvent extends EventIdentity {
   readonly accepted?: DomainEvent | undefined
   readonly mayBeStored: boolean
 }
 
-/** An event with the same id, or one that closed the same task, is stored at `position`; nothing was stored or charged. */
+/** The event is stored already at `position`, or another event there closed the same task. Nothing was stored or charged. */
 export class AlreadyRecorded extends Schema.TaggedError<AlreadyRecorded>()("AlreadyRecorded", { position: Schema.Int }) {
   override get message() {
     return "A request with the same Idempotency-Key was answered at the same time; repeat this one to get that answer"
   }
 }
 
-/** The position of the event, and the caller's standing after it. */
+/** The position of the stored event, and the caller's standing after it. */
 export interface Recorded {
   readonly position: number
   readonly standing: Standing
@@ -67,8 +73,8 @@ export class Metering extends Context.Service<
   Metering,
   {
     /**
-     * Counts a call in the caller's minute and reads the meter, without charging. Fails if the minute is full, or an anonymous
-     * caller's lifetime quota is used up. A key's quota comes later in the order of checks (rule 12): `quotaRefusal`.
+     * Counts a call towards the limit per minute and reads the meter, without charging. Fails beyond the limit per minute, or if
+     * the lifetime quota of a caller without a key is used up. The quota of a key is checked later (rule 12): `quotaRefusal`.
      */
     readonly admit: (caller: Caller) => Effect.Effect<Standing, CallRefusal | PreconditionFailed | StoreUnavailable>
     /** Stores the event and charges the caller, if the caller and the repeated answer are unchanged. */
@@ -89,8 +95,8 @@ export const quotaRefusal = (caller: Caller, standing: Standing): QuotaExceeded 
       })
 
 /**
- * Returns the error for a caller whose minute is full, otherwise null. An anonymous caller's used-up lifetime comes first (rule
- * 40): waiting for the next minute would not help.
+ * Returns the error for a caller beyond its limit per minute, otherwise null. For a caller without a key, a used-up lifetime quota
+ * comes first (rule 40), because the next minute would not help.
  */
 export const minuteRefusal = (caller: Caller, standing: Standing): CallRefusal | null => {
   const { window } = standing

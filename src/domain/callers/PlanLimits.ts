@@ -4,7 +4,7 @@ import { Context, Schema } from "effect"
 export const PlanName = Schema.Literals(["free", "starter", "business", "enterprise"])
 export type PlanName = typeof PlanName.Type
 
-/** Validations per calendar month (UTC) and key, and per minute and key. */
+/** Maximum number of validations of an API key per calendar month (UTC), and per minute. */
 export interface PlanLimits {
   readonly perMonth: number
   readonly perMinute: number
@@ -12,11 +12,11 @@ export interface PlanLimits {
 
 export interface AllPlans {
   readonly byName: Readonly<Record<PlanName, PlanLimits>>
-  /** Limits per client address without a key: validations in total, and per minute. */
+  /** Limits of a client address without a key: validations in total, and per minute. */
   readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
 }
 
-/** The limits without settings of the operator. */
+/** The default limits, unless the operator sets others. */
 export const usualPlans: AllPlans = {
   byName: {
     free: { perMonth: 100, perMinute: 10 },
@@ -29,11 +29,13 @@ export const usualPlans: AllPlans = {
 
 export class Plans extends Context.Service<Plans, AllPlans>()("vatproof/domain/callers/Plans") {}
 
-/** Returns the limits of an account's keys. `perMonth` is the account's own limit; null means the plan's. */
+/**
+ * Returns the limits of an account's keys. `perMonth` is the limit that the operator set for this account; null means the plan's.
+ */
 export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number | bigint | null): PlanLimits => ({
   ...byName[plan],
   ...(perMonth === null ? {} : { perMonth: Number(perMonth) })
 })
 
-/** Returns true if the plan includes paid features: qualified confirmations. */
+/** Returns true if the plan includes qualified confirmations. */
 export const isPaid = (plan: PlanName): boolean => plan !== "free"

@@ -4,19 +4,25 @@ import type { Caller } from "#domain/callers/Caller.ts"
 import { type RateWindow, Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** Too many calls; the next one is allowed after `retryAfterSeconds`. `standing` is set if the limit is the caller's minute. */
+/**
+ * Too many calls; the next one is allowed after `retryAfterSeconds`.
+ * `standing` is set if the caller's limit per minute was exceeded.
+ */
 export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("RateLimitExceeded", {
   message: Schema.String,
   retryAfterSeconds: Schema.Int,
   standing: Schema.optionalKey(Standing)
 }) {}
 
-/** The window of a plan's `perMinute`; vatproof.append and vatproof.count_calls use the same length. */
+/**
+ * Length in seconds of the window of a plan's `perMinute`. The SQL
+ * functions vatproof.append and vatproof.count_calls have the same.
+ */
 export const secondsOfMinute = 60
 
 /**
- * Returns the window after its `taken`-th call. Rounds seconds up, so that a client that waits this long is not too early. A call
- * that waited for the call that opened the window has read the clock before it, hence the upper bound.
+ * Returns the state of a window after `taken` calls. Rounds seconds up, so that a client that waits this long is not too early.
+ * Limits them to a minute: a call that read the clock and then waited for the first call of the window sees a later end.
  */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
@@ -24,22 +30,22 @@ export const rateWindow = (limit: number, taken: number, endsInMs: number): Rate
   resetSeconds: Math.min(secondsOfMinute, Math.max(1, Math.ceil(endsInMs / 1000)))
 })
 
-/** The bucket that counts a caller's validations per minute. */
+/** Returns the name of the bucket that counts a caller's validations per minute. */
 export const minuteBucket = ({ stream }: Pick<Caller, "stream">): string => `minute/${stream}`
 
-/** A slot of the sliding window was acquired, or the next one is free in `retryAfterSeconds`. */
+/** Whether a slot of the sliding window was acquired. If not, the next one is free in `retryAfterSeconds`. */
 export interface Grant {
   readonly granted: boolean
   readonly retryAfterSeconds: number
 }
 
-/** Continues if a slot was acquired; otherwise fails with the message. */
+/** Returns a function that fails with `message` unless a slot was acquired. */
 export const orTooMany =
   (message: string) =>
   ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
     granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
 
-/** Whether a call fits in a budget per day (UTC) of all replicas, the calls so far, and the time until the day ends. */
+/** Whether calls fit in a budget per day (UTC) that all replicas share, the calls spent so far, and the time until the day ends. */
 export interface Spending {
   readonly granted: boolean
   readonly spent: number
@@ -51,16 +57,16 @@ type Buckets = ReadonlyArray<string>
 export class RateLimiter extends Context.Service<
   RateLimiter,
   {
-    /** Acquires one of `limit` slots in a sliding window. For small limits: each slot is a row. */
+    /** Acquires one of `limit` slots in a sliding window. Use it for small limits, because the time of each slot is stored. */
     readonly acquireSlot: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Acquires one slot in each bucket, or none. Inside a caller's transaction, the slots are acquired on commit. */
+    /** Acquires one slot in each bucket, or none at all. Joins the caller's transaction: a rollback frees the slots. */
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Returns what `acquireSlots` would grant now; acquires nothing. */
     readonly checkSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Takes a lease, which ends by itself; false if another holder has it. */
+    /** Acquires a lease that expires after `length`. Returns false if another holder has it. */
     readonly acquireLease: (bucket: string, length: Duration.Input) => Effect.Effect<boolean, StoreUnavailable>
     readonly releaseLease: (bucket: string) => Effect.Effect<void, StoreUnavailable>
-    /** Spends calls of a budget of the day, if no more than `limit` are spent with them. 0 calls only look. */
+    /** Spends `calls` of the day's budget if the total stays within `limit`. With 0 calls it only reads the total. */
     readonly spendBudget: (budget: string, calls: number, limit: number) => Effect.Effect<Spending, StoreUnavailable>
   }
 >()("vatproof/domain/callers/RateLimiter") {}

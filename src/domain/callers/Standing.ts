@@ -5,13 +5,16 @@ import { Schema } from "effect"
 export const Usage = Schema.Struct({ used: Schema.Int, limit: Schema.Int })
 export type Usage = typeof Usage.Type
 
-/** The window of a call: `remaining` calls until it ends in `resetSeconds`. Negative means one call too many. */
+/**
+ * The rate-limit window of a call: `remaining` calls until it ends in
+ * `resetSeconds`. A negative `remaining` means that the limit was exceeded.
+ */
 export const RateWindow = Schema.Struct({ limit: Schema.Int, remaining: Schema.Int, resetSeconds: Schema.Int })
 export type RateWindow = typeof RateWindow.Type
 
-/** `window` is the caller's minute; null if the call was not counted in it. */
+/** `window` is the state of the limit per minute; null if the call was not counted towards it. */
 export const Standing = Schema.Struct({ usage: Usage, window: Schema.NullOr(RateWindow) })
 export type Standing = typeof Standing.Type
 
-/** An upgrade hint is sent only above 80 % of the limit. */
+/** Returns true above 80 % of the quota. Only then a response suggests an upgrade. */
 export const nearLimit = (usage: Usage): boolean => usage.used > usage.limit * 0.8

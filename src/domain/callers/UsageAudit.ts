@@ -2,7 +2,10 @@
 import { Context, type Effect } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** A wrong meter. `units` is the sum over its `events`, which lie between the positions `first` and `last`, if there are any. */
+/**
+ * A meter whose value `used` differs from `units`, the sum over its events.
+ * `first` and `last` are their positions; null without events.
+ */
 export interface Difference {
   readonly meter: string
   readonly used: number
@@ -12,7 +15,10 @@ export interface Difference {
   readonly last: number | null
 }
 
-/** All meters in one snapshot, in which the log had `positions` events. `differences` has at most 1,000 of `differing`. */
+/**
+ * Totals over all meters, from one snapshot of a log with `positions`
+ * events. `differences` lists at most 1,000 of the `differing` meters.
+ */
 export interface UsageReport {
   readonly positions: number
   readonly meters: number
@@ -25,9 +31,9 @@ export interface UsageReport {
 export class UsageAudit extends Context.Service<
   UsageAudit,
   {
-    /** Reads the whole log; concurrent appends are excluded. */
+    /** Compares every meter with its events. Reads the whole log in one snapshot, which concurrent appends do not change. */
     readonly check: Effect.Effect<UsageReport, StoreUnavailable>
-    /** Returns the number of client addresses charged without a key, and the sum of their validations. */
+    /** Returns the number of client addresses that used the service without a key, and the sum of their validations. */
     readonly anonymous: Effect.Effect<{ readonly addresses: number; readonly used: number }, StoreUnavailable>
   }
 >()("vatproof/domain/callers/UsageAudit") {}

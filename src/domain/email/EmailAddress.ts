@@ -3,7 +3,7 @@ import { Context, Schema } from "effect"
 
 /**
  * The HTML definition of a valid email address (https://html.spec.whatwg.org/#valid-e-mail-address), with a dot in the domain.
- * The flag `i` would also match `ſ` as an s, and so allow domains that bypass the list.
+ * It does not use the flag `i`, which would match `ſ` as an s: such a domain would bypass the list of disposable domains.
  */
 const form =
   /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?(?:\.[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?)+$/u
@@ -16,10 +16,10 @@ export const EmailAddress = Schema.String.check(
 /** Returns true if the text is an email address. */
 export const isEmailAddress = Schema.is(EmailAddress)
 
-/** Returns the address in the form that is compared: case is ignored. */
+/** Returns the address in lower case. Addresses are compared in this form. */
 export const emailKey = (email: string): string => email.toLowerCase()
 
-/** Returns the domain and each parent domain with a dot: `a.b.example` gives `a.b.example` and `b.example`. */
+/** Returns the domain of an address and each parent domain with a dot: `a.b.example` and `b.example` for `x@a.b.example`. */
 export const domainsOf = (email: string): ReadonlyArray<string> => {
   const labels = emailKey(email).split("@").at(-1)?.split(".") ?? []
   return labels.slice(0, -1).map((_, index) => labels.slice(index).join("."))
@@ -32,6 +32,7 @@ export class DisposableEmail extends Schema.TaggedError<DisposableEmail>()("Disp
   }
 }
 
+/** The domains of disposable email providers. */
 export class DisposableDomains extends Context.Service<DisposableDomains, { readonly has: (domain: string) => boolean }>()(
   "vatproof/domain/email/DisposableDomains"
 ) {}

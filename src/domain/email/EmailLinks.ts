@@ -1,6 +1,6 @@
 /**
- * Mails a link to the owner of an address: generates a token, stores its hash, and queues the mail. Finds the token when the link
- * is opened.
+ * Mails a link to the owner of an address: generates a token, stores its
+ * hash, and queues the mail. Finds the token when the link is opened.
  */
 import { Context, type DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { InvalidToken } from "#domain/accounts/Account.ts"
@@ -16,7 +16,7 @@ export interface Addressee {
 
 const tokenBytes = 32
 
-/** Text of another form was never issued. */
+/** The form of every issued token. Other text needs no query. */
 const form = /^[\da-f]{64}$/u
 
 const make = Effect.gen(function* () {
@@ -24,7 +24,7 @@ const make = Effect.gen(function* () {
   const mails = yield* EmailQueue
   const tokens = yield* EmailTokens
 
-  /** Runs in the transaction of the calling code. */
+  /** Generates a token, stores its hash and queues the mail. Joins the caller's transaction. */
   const send = Effect.fn("EmailLinks.send")(function* (
     purpose: EmailPurpose,
     { accountId, email }: Addressee,
@@ -35,6 +35,7 @@ const make = Effect.gen(function* () {
     yield* mails.enqueue({ purpose, accountId, email, token: Redacted.make(token) })
   })
 
+  /** Returns the account of a token and the time of its issue. Fails with InvalidToken if the token is unknown or malformed. */
   const find = Effect.fnUntraced(function* (purpose: EmailPurpose, token: Redacted.Redacted) {
     const text = Redacted.value(token).toLowerCase()
     if (!form.test(text)) return yield* new InvalidToken({ purpose })

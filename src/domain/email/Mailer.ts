@@ -2,7 +2,7 @@
 import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 
-/** A mail to one person. `mailId` (a UUID) and all other fields are the same in every attempt. */
+/** A mail to one person. `mailId` (a UUID) and all other fields are the same in every delivery attempt. */
 export interface OutgoingMail {
   readonly mailId: string
   readonly purpose: EmailPurpose
@@ -12,10 +12,10 @@ export interface OutgoingMail {
   readonly validUntil: DateTime.Utc
 }
 
-/** The mail was not accepted for a temporary reason, or no answer came. `reason` is a code or a few words without personal data. */
+/** The mail server rejected the mail temporarily or did not answer. `reason` is a code or a few words without personal data. */
 export class MailDeferred extends Schema.TaggedError<MailDeferred>()("MailDeferred", { reason: Schema.String }) {}
 
-/** The recipient or the mail was rejected permanently. */
+/** The mail server rejected the recipient or the mail permanently. `reason` is a code or a few words without personal data. */
 export class MailRefused extends Schema.TaggedError<MailRefused>()("MailRefused", { reason: Schema.String }) {}
 
 export type MailFailure = MailDeferred | MailRefused
@@ -23,7 +23,10 @@ export type MailFailure = MailDeferred | MailRefused
 export class Mailer extends Context.Service<
   Mailer,
   {
-    /** Returns the code of the answer. After a failure or an interruption the mail may have been accepted. */
+    /**
+     * Delivers a mail and returns the server's reply code. After a failure or
+     * an interruption the server may still have accepted the mail.
+     */
     readonly deliver: (mail: OutgoingMail) => Effect.Effect<string, MailFailure>
   }
 >()("vatproof/domain/email/Mailer") {}

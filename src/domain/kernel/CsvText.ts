@@ -1,11 +1,11 @@
-/** Text in tables. */
+/** Text in CSV files. */
 
 /** Text that spreadsheets interpret as a formula, leading white space included (OWASP, "CSV Injection"; read 2026-11). */
 const formula = /^(?:[\t\r]|[\s\p{Cc}]*[=+\-@＝＋－＠])/u
 
 /**
- * Text as a quoted CSV cell (RFC 4180). Prefixes formulas with an apostrophe and replaces control characters by spaces: a line break would end the
- * row in some programs.
+ * Returns a text as a quoted CSV cell (RFC 4180). Puts an apostrophe before a formula, and replaces control characters by spaces,
+ * because some programs end the row at a line break.
  */
 export const quoted = (text: string): string => {
   const escaped = (formula.test(text) ? `'${text}` : text).replace(/\p{Cc}+/gu, " ")

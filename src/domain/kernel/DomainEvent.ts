@@ -13,7 +13,8 @@ export interface DomainEvent {
 }
 
 /**
- * A computed id of an event: the log stores one event with it. `causationId` is the task that the event closes; null if it closes none.
+ * The computed id of an event. The log stores only one event with an id.
+ * `causationId` is the task that the event closes; null if it closes none.
  */
 export interface EventIdentity {
   readonly eventId: string
@@ -26,10 +27,11 @@ export interface EventType<A> {
   readonly schemaVersion: number
   readonly schema: Schema.Codec<A, unknown>
   readonly make: (value: A) => DomainEvent
-  /** Returns the data of an event of this type. Other types are a defect: the caller has checked `type`. */
+  /** Returns the data of an event of this type. An event of another type is a defect, because the caller must check `type`. */
   readonly read: (event: DomainEvent) => A
 }
 
+/** Defines an event type without personal data. */
 export const define = <A, I>(type: string, schemaVersion: number, schema: Schema.Codec<A, I>): EventType<A> => {
   const codec = Schema.toCodecJson(schema)
   const encode = Schema.encodeSync(codec)
@@ -58,7 +60,10 @@ export const personalDigest = {
   retain_until: Schema.optionalKey(Schema.String)
 }
 
-/** `schema` must include the field of `personalDigest`; `personal` is the schema of the document without its salt. */
+/**
+ * Defines an event type with personal data. Its schema must include
+ * `personalDigest`. `personal` is the schema of the document without its salt.
+ */
 export const definePersonal = <A, I, P, J>(
   eventType: readonly [type: string, schemaVersion: number, schema: Schema.Codec<A, I>],
   personal: Schema.Codec<P, J>,

@@ -1,4 +1,4 @@
-/** Exemplars of histograms: the newest sampled request for each series and bucket. */
+/** Exemplars of histograms: the trace of the newest sampled request for each series and bucket. */
 import { Context, type Metric } from "effect"
 
 /** `atMs` is in milliseconds since 1970. */
@@ -11,21 +11,22 @@ export interface Exemplar {
 /** Maximum number of series with exemplars. */
 const maxSeries = 500
 
-/** Identifies a series, in the process and in a snapshot. */
+/** Identifies a series. A metric and its snapshot have the same id and attributes. */
 interface Series {
   readonly id: string
   readonly attributes?: Metric.Metric.AttributeSet | undefined
 }
 
 export interface Exemplars {
+  /** Records an exemplar. */
   readonly note: (series: Series, exemplar: Exemplar) => void
-  /** Returns the newest exemplar above `from` up to `to`. */
+  /** Returns the newest exemplar with a value above `from` and up to `to`. */
   readonly between: (series: Series, from: number, to: number) => Exemplar | undefined
 }
 
 const keyOf = ({ attributes, id }: Series) => `${id} ${Object.entries(attributes ?? {}).join(" ")}`
 
-/** Per series: far more than it has buckets, so that a rare bucket keeps its exemplar. */
+/** Maximum number of exemplars of a series: far more than it has buckets, so that a rare bucket keeps its exemplar. */
 const maxOfSeries = 64
 
 const make = (): Exemplars => {

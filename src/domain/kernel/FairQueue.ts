@@ -1,6 +1,6 @@
 /**
- * A bounded queue for CPU-intensive work. Slots rotate over all keys, however much one of them requests. Work beyond a limit is
- * rejected at once.
+ * A bounded queue for CPU-intensive work. The keys get free slots in turn, so a key with much work does not delay the others. Work
+ * beyond a limit is rejected at once.
  */
 import { Effect, PartitionedSemaphore } from "effect"
 
@@ -15,13 +15,13 @@ export interface FairQueueOptions {
 export type Bound = "capacity" | "perKey"
 
 export interface FairQueue {
-  /** Runs work of `key`, or `onRejected` beyond a limit. The work acquires a slot where it needs one. */
+  /** Runs `work` of a key, or `onRejected` if the work would exceed a limit. The work itself acquires slots with `inSlot`. */
   readonly admit: <A, E, R, B, E2, R2>(
     key: string,
     work: Effect.Effect<A, E, R>,
     onRejected: (bound: Bound) => Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** Waits for a slot. Only for admitted work, so that the queue is bounded. */
+  /** Waits for a slot and runs work in it. Only admitted work may call it, because only `admit` bounds the queue. */
   readonly inSlot: <A, E, R>(key: string, work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 

@@ -1,10 +1,13 @@
-/** A hash with a secret of this installation: for client addresses, and for signatures that only the service verifies. */
+/** Hashes with a secret key of this installation: of client addresses, and as signatures that only the service verifies. */
 import { Context } from "effect"
 
 export class KeyedHash extends Context.Service<
   KeyedHash,
   {
-    /** Returns the HMAC-SHA-256 as 64 hex digits, the same on every replica. The hashes of different purposes are unrelated. */
+    /**
+     * Returns the HMAC-SHA-256 as 64 hex digits, which is the same on every
+     * replica. Each purpose gives another hash of the same text.
+     */
     readonly of: (
       purpose: "address" | "agent" | "cursor" | "email" | "idempotency" | "receipt-link" | "reference" | "registration",
       text: string

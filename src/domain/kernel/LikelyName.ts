@@ -1,10 +1,10 @@
-/** Finds misspelled query parameters and settings, which must not be ignored silently (rule 11). */
+/** Recognises misspelled query parameters and settings, which must not be ignored silently (rule 11). */
 import { Option } from "effect"
 
 /** Maximum edit distance between a misspelled and the intended name. */
 const maxEdits = 2
 
-/** Returns the known name that an unknown one probably means. */
+/** Returns the known name that an unknown name is probably meant to be; none for a known name. */
 export const likelyName = (name: string, known: ReadonlyArray<string>): Option.Option<string> =>
   known.includes(name) ? Option.none() : Option.fromNullOr(known.find((candidate) => isNear(name, candidate)) ?? null)
 

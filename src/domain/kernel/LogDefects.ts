@@ -2,8 +2,8 @@
 import { type Duration, Effect } from "effect"
 
 /**
- * Logs a defect and continues with the next iteration, after an optional pause. In a detached fiber the defect would otherwise
- * end the job silently.
+ * Returns a function that logs a defect of an iteration and succeeds after an optional pause, so that the job continues. In a detached
+ * fiber the defect would otherwise end the job silently.
  */
 export const logDefects =
   (message: string, pause: Duration.Input = 0) =>

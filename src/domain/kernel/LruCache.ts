@@ -1,4 +1,6 @@
-/** A bounded cache in this process that evicts the least recently used entries. Entries may be stale: the caller must check them. */
+/**
+ * A bounded cache in this process that evicts the least recently used entries. Entries may be stale: the caller must check them.
+ */
 export interface LruCache<V> {
   readonly get: (key: string) => V | undefined
   readonly set: (key: string, value: V) => void
@@ -6,8 +8,8 @@ export interface LruCache<V> {
 }
 
 /**
- * Holds at most `capacity` entries, and at least the most recently used half of them. Uses two generations instead of a full
- * order: a hit on a recent entry changes nothing, so thousands of hits per second create no work for the garbage collector.
+ * Holds at most `capacity` entries, and at least the most recently used half of them. Keeps a recent and an older
+ * generation instead of an exact order: a hit on a recent entry changes nothing, so hits create no work for the garbage collector.
  */
 export const makeLruCache = <V>(capacity: number): LruCache<V> => {
   const half = Math.max(1, Math.floor(capacity / 2))

@@ -4,7 +4,7 @@
  */
 import { Metric } from "effect"
 
-/** `unit` is a UCUM code: s, By, 1, or a remark in braces such as {request}. */
+/** `unit` is a UCUM code: s, By, 1, or an annotation in braces such as {request}. */
 export interface InstrumentOptions {
   readonly unit: string
   readonly description: string
@@ -12,11 +12,14 @@ export interface InstrumentOptions {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** More series of one metric are a mistake and are merged into one, as in OpenTelemetry's SDKs. */
+/** Maximum number of series of a metric. One further series counts for all other labels, as in OpenTelemetry's SDKs. */
 const maxSeries = 500
 const overflow: Labels = { "otel.metric.overflow": "true" }
 
-/** One series per set of labels, created once: creating one costs more than counting. */
+/**
+ * Returns a function that returns the series of a set of labels. Each
+ * series is created once, because that costs more than counting.
+ */
 const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions) => {
   const series = new Map<string, M>()
   return (labels: Labels = {}): M => {
@@ -42,5 +45,5 @@ export const gauge = (name: string, options: InstrumentOptions) =>
 export const histogram = (name: string, boundaries: ReadonlyArray<number>, options: InstrumentOptions) =>
   family((attributes) => Metric.histogram(name, { description: options.description, boundaries, attributes }), options)
 
-/** Boundaries of durations in seconds: the HTTP conventions', and more up to the longest lookup of 35 s. */
+/** Bucket boundaries in seconds: those of OpenTelemetry's HTTP conventions, and further ones up to the longest lookup of 35 s. */
 export const durationBoundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 15, 20, 30, 40]

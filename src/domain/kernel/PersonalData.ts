@@ -6,7 +6,7 @@ import type { RetentionClass } from "#domain/kernel/Retention.ts"
 /** The caller's own invoice or order number (rule 35), as documents store it: absent if none was supplied. */
 export const Reference = Schema.Struct({ reference: Schema.optionalKey(Schema.String) })
 
-/** Returns the document part for a reference; undefined without one. */
+/** Returns the part of a personal document that has the reference; undefined without a reference. */
 export const referenceIn = (reference: string | null) => (reference === null ? undefined : { reference })
 
 /** The document of an event, without its salt. */
@@ -18,13 +18,13 @@ export interface PersonalData {
 /** The stream of events about personal documents. */
 export const personalDataStream = "personal-data"
 
-/** Positions of the events whose documents are affected; at most `maxPositions` per event. */
+/** Maximum number of `positions` in one event. They are the positions of the events whose documents it changes. */
 export const maxPositions = 100
 const positions = Schema.Array(Schema.Int)
 
 /**
- * The personal documents of these positions were erased: on request (see the reason in the metadata), or because their retention
- * period ended. The events and their proofs stay.
+ * The personal documents of the events at these positions were erased: on request (the metadata has the reason), or because their
+ * retention period ended. The events and their proofs stay.
  */
 export const PersonalDataErased = DomainEvent.define(
   "PersonalDataErased",
@@ -32,7 +32,9 @@ export const PersonalDataErased = DomainEvent.define(
   Schema.Struct({ positions, cause: Schema.Literals(["request", "retention"]) })
 )
 
-/** An operator read the personal documents about a VAT ID, of a receipt or of an account: `documents` is their number. */
+/**
+ * An operator read the personal documents about a VAT ID, of a receipt or of an account. `documents` is the number of documents.
+ */
 export const PersonalDataShown = DomainEvent.define(
   "PersonalDataShown",
   1,
@@ -44,8 +46,8 @@ export const PersonalDataShown = DomainEvent.define(
   })
 )
 
-/** A legal hold was set on the personal documents of these positions: they must not be erased. */
+/** A legal hold was set on the personal documents of the events at these positions. They must not be erased. */
 export const PersonalDataHeld = DomainEvent.define("PersonalDataHeld", 1, Schema.Struct({ positions }))
 
-/** The legal hold on the personal documents of these positions was lifted. */
+/** The legal hold on the personal documents of the events at these positions was lifted. */
 export const PersonalDataReleased = DomainEvent.define("PersonalDataReleased", 1, Schema.Struct({ positions }))

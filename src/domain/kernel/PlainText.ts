@@ -4,20 +4,23 @@ import { Schema } from "effect"
 /** Control characters cannot be displayed, and Postgres cannot store NUL in text and jsonb. */
 const controls = /\p{Cc}/u
 
-/** Lone surrogates are half a character; U+FFFD replaces bytes that were not UTF-8. The intended text is unknown. */
+/**
+ * Lone surrogates (half a character), and U+FFFD, which decoders insert
+ * for bytes that are not UTF-8. The intended text is unknown.
+ */
 const unreadable = /[\p{Cs}\uFFFD]/u
 
-/** Returns why a text is not what its sender meant; undefined if it is readable. */
+/** Returns an error message for a text with damaged characters; undefined if all are readable. */
 export const whyUnreadable = (text: string): string | undefined =>
-  unreadable.test(text) ? "must be valid UTF-8, without half characters" : undefined
+  unreadable.test(text) ? "must be valid UTF-8 without lone surrogates or U+FFFD" : undefined
 
-/** Characters that can control a terminal; line breaks are allowed. */
+/** Characters that can control a terminal, except line breaks. */
 const steering = /(?!\n)\p{C}/gu
 
 /** Replaces control characters except line breaks, to prevent terminal escape injection. */
 export const printable = (text: string): string => text.replace(steering, "?")
 
-/** Escapes the same characters in JSON text, which keeps its value. */
+/** Escapes control characters except line breaks in JSON text. The JSON value stays the same. */
 export const escaped = (json: string): string =>
   json.replace(steering, (character) =>
     character

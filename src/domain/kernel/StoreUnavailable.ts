@@ -1,4 +1,4 @@
-/** The database is unreachable or rejects work at the moment. Nothing was decided. */
+/** The error for a database that is unreachable or rejects work. The operation made no decision. */
 import { Schema } from "effect"
 
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {

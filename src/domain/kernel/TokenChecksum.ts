@@ -10,7 +10,7 @@ const randomLength = 32
 const checksumLength = 6
 const restForm = /^[0-9A-Za-z]{38}$/u
 
-/** Random bytes that `compose` requires: more than characters, because bytes that would bias the choice are skipped. */
+/** Number of random bytes for a secret: more than its random characters, because bytes that would bias the choice are skipped. */
 const entropyBytes = 64
 
 /** Generates a new secret with the prefix `start`. */
@@ -20,7 +20,7 @@ export const generate = (crypto: Crypto["Service"], start: string): Effect.Effec
     Effect.flatMap((secret) => (secret === null ? Effect.die("No secret could be generated") : Effect.succeed(secret)))
   )
 
-/** Returns a secret from random bytes, or null if too many of them had to be skipped (about once in 10^13 calls). */
+/** Returns a secret made from random bytes, or null if too few of them are usable (about once in 10^13 calls). */
 export const fromEntropy = (start: string, entropy: Uint8Array): string | null => {
   // 248 is the largest multiple of 62 in a byte; larger values would make some characters more likely than others.
   const characters = Array.from(entropy).flatMap((byte) => (byte < 248 ? [alphabet.charAt(byte % 62)] : []))

@@ -1,12 +1,12 @@
 /**
- * Links from background work on the log to the requests that wrote it: the spans of this process's newest appends. Best effort:
- * appends of other replicas, or older ones, have no link.
+ * Links spans of background work to the requests whose events it processes. Only the spans of this process's newest appends are known:
+ * events of other replicas, and older events, have no link.
  */
 import { Context, type Tracer } from "effect"
 
-/** Maximum number of appends. Only sampled ones count, so this is minutes of traffic. */
+/** Maximum number of remembered appends. Only sampled requests count, so this covers minutes of traffic. */
 const maxRemembered = 1_024
-/** Links per span; more would add no information. */
+/** Maximum number of links of a span. More links would add no information. */
 const maxLinks = 32
 
 export interface TraceLinks {

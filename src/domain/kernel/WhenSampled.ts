@@ -1,10 +1,10 @@
 /** Creates spans only for sampled traces. */
 import { Effect } from "effect"
 
-/** Nothing of the source code is exported, so spans capture no stack. */
+/** Spans capture no stack trace, because exported spans contain nothing of the source code. */
 const withoutStack = { captureStackTrace: false }
 
-/** Runs an effect in a span of its own if the trace is sampled. Most are not, and then nothing is allocated. */
+/** Runs an effect in a span of its own if the trace is sampled. Most traces are not sampled, and then no span is allocated. */
 export const whenSampled =
   (name: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

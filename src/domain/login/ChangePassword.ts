@@ -1,4 +1,4 @@
-/** Changes the password of a logged-in user who supplies the old one. */
+/** Changes the password of a logged-in user who sends the current password. */
 import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 import { PasswordChanged } from "#domain/accounts/AccountEvents.ts"
@@ -8,14 +8,14 @@ import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** The supplied old password is wrong. */
+/** The client sent a wrong current password. */
 export class WrongPassword extends Schema.TaggedError<WrongPassword>()("WrongPassword", {}) {
   override get message() {
     return "The current password is wrong"
   }
 }
 
-/** `client` is a keyed hash of the client's address, for the limit. */
+/** `client` is a keyed hash of the client's address, for the limit on concurrent attempts. */
 export interface PasswordChange {
   readonly client: string
   readonly session: Session
@@ -23,7 +23,7 @@ export interface PasswordChange {
   readonly next: Redacted.Redacted
 }
 
-/** Limit for wrong guesses by holders of an access token. */
+/** Maximum number of wrong passwords per account in 15 minutes, because a stolen access token allows guesses. */
 const maxFailures = 10
 const window = Duration.minutes(15)
 
@@ -38,12 +38,13 @@ const make = Effect.gen(function* () {
 
   const refuse = orTooMany("Too many wrong passwords in 15 minutes")
 
-  /** Returns the login of a session that has not ended. */
+  /** Returns the login of a session. Fails with InvalidAccessToken if the session has ended. */
   const loginOf = Effect.fnUntraced(function* ({ accountId, epoch }: Session) {
     const login = Option.filter(yield* logins.byAccount(accountId), (login) => login.epoch === epoch)
     return yield* Option.match(login, { onNone: () => Effect.fail(new InvalidAccessToken({})), onSome: Effect.succeed })
   })
 
+  /** Verifies the current password, and counts a wrong one. */
   const check = Effect.fnUntraced(function* ({ current, session }: PasswordChange, { matches }: PasswordWork) {
     const bucket = `password/${session.accountId}`
     yield* Effect.flatMap(rateLimiter.checkSlots([bucket], maxFailures, window), refuse)
@@ -63,7 +64,7 @@ const make = Effect.gen(function* () {
       .change(
         accountId,
         Effect.fnUntraced(function* () {
-          // Runs under the account's lock: another change may have ended this session.
+          // Checks again under the account's lock: another change of the password may have ended this session.
           yield* loginOf(session)
           const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
           return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], inSameTransaction, value: undefined }

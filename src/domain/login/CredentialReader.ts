@@ -1,4 +1,4 @@
-/** Reads accounts for logins. Erasing the contact data of an account ends its login permanently. */
+/** Reads and changes the stored logins of accounts. Erasing the contact data of an account removes its login permanently. */
 import { Context, type Effect, type Option, type Redacted } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
@@ -16,11 +16,11 @@ export interface StoredLogin {
 export class CredentialReader extends Context.Service<
   CredentialReader,
   {
-    /** Finds by address; case is ignored. */
+    /** Finds the login of an email address; case is ignored. */
     readonly byEmail: (email: string) => Effect.Effect<Option.Option<StoredLogin>, StoreUnavailable>
-    /** `accountId` is a UUID. */
+    /** Finds the login of an account. `accountId` is a UUID. */
     readonly byAccount: (accountId: string) => Effect.Effect<Option.Option<StoredLogin>, StoreUnavailable>
-    /** Sets or removes the password and starts a new epoch. Joins the caller's transaction. */
+    /** Sets or removes (null) the password and starts a new epoch. Joins the caller's transaction. */
     readonly setPassword: (accountId: string, passwordHash: Redacted.Redacted | null) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/login/CredentialReader") {}

@@ -23,7 +23,7 @@ export class EmailNotVerified extends Schema.TaggedError<EmailNotVerified>()("Em
   }
 }
 
-/** `client` is a keyed hash of the client's address, for the limit. */
+/** `client` is a keyed hash of the client's address, for the limits. */
 export interface Credentials {
   readonly client: string
   readonly email: string
@@ -33,14 +33,15 @@ export interface Credentials {
 const window = Duration.minutes(15)
 
 /**
- * Multiples of the failures that one client may have with one email address: for one client with all addresses, and for one
- * address from all clients.
+ * Factors of the limit on failures of one client with one email address: for the failures of a client with all email addresses, and
+ * for the failures of all clients with one email address.
  */
 const perClient = 5
 const perEmail = 10
 
 /**
- * The delay before an attempt at an email address with too many failures, and the maximum number of delayed attempts per replica.
+ * Delay of each attempt to log in with an email address that has too many
+ * failures, and the maximum number of delayed attempts on a replica.
  */
 const delay = Duration.seconds(2)
 const maxDelayed = { concurrency: 500, capacity: 500, perKey: 2 }
@@ -53,7 +54,7 @@ const tooManyDelayed = new RateLimitExceeded({
 /** The email address has too many failures, so this attempt is delayed. */
 class Delayed extends Schema.TaggedError<Delayed>()("Delayed", {}) {}
 
-/** Creates a function that returns the failure limits of a client and an email address. */
+/** Creates a function that returns the limits on failures for a client and an email address. */
 const makeBounds = Effect.fnUntraced(function* (failures: number) {
   const keyedHash = yield* KeyedHash
   const rateLimiter = yield* RateLimiter
@@ -67,14 +68,14 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
     const look = ([bucket, limit]: readonly [string, number]) => rateLimiter.checkSlots([bucket], limit, window)
     const take = ([bucket, limit]: readonly [string, number]) => rateLimiter.acquireSlot(bucket, limit, window)
     return {
-      /** Rejects a client with too many failures. */
+      /** Fails with RateLimitExceeded for a client with too many failures. */
       check: Effect.forEach([ofBoth, ofClient], (bound) => Effect.flatMap(look(bound), refuse), {
         concurrency: "unbounded",
         discard: true
       }),
       /** Fails with Delayed for an email address with too many failures. */
       checkEmail: Effect.flatMap(look(ofEmail), ({ granted }) => (granted ? Effect.void : Effect.fail(new Delayed({})))),
-      /** Counts a failure. Beyond the limit it fails instead, and the result of the attempt stays hidden. */
+      /** Counts a failure. Beyond the limit it fails with RateLimitExceeded, which hides whether the password was right. */
       count: Effect.gen(function* () {
         for (const bound of [ofBoth, ofClient]) yield* Effect.flatMap(take(bound), refuse)
         yield* take(ofEmail)
@@ -92,8 +93,9 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const passwords = yield* Passwords
 
   /**
-   * Rejects a client with too many failures, which does not affect other clients. If an email address has too many failures from
-   * many clients, every attempt is delayed, so the owner can still log in while guesses stay slow.
+   * Checks a password and returns an access token. Rejects a client with too many failures; other
+   * clients are not affected. If all clients together have too many failures with an email address,
+   * every attempt with it is delayed: guesses are slow, and the owner can still log in.
    */
   const logIn = Effect.fn("LogIn.logIn")((credentials: Credentials) => {
     const { client } = credentials
@@ -106,9 +108,9 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   })
 
   /**
-   * Counts only failures, when the result is returned. The limit therefore holds exactly, however many attempts run concurrently
-   * on any number of replicas. An unknown address costs the same work as a known one. The login is in the log before the token is
-   * returned.
+   * Runs one attempt and counts only a failure, before its result is returned. The limit therefore
+   * holds exactly for concurrent attempts on any number of replicas. An unknown address costs the
+   * same work as a known one. The log has the login before the client has the token.
    */
   const attempt = Effect.fnUntraced(function* (
     { client, email, password }: Credentials,
@@ -124,13 +126,14 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
       yield* count
       return yield* new WrongCredentials({})
     }
+    // Concurrent attempts may have reached the limit meanwhile.
     yield* Effect.tapErrorTag(check, "RateLimitExceeded", () => refused)
     if (!login.verified) return yield* Effect.andThen(refused, new EmailNotVerified({}))
     yield* log.succeeded(login.accountId)
     return yield* accessTokens.issue(login)
   })
 
-  /** Returns the session of a token. Its account must exist, be verified, and have the same epoch. */
+  /** Returns the session of a token. Fails unless the account is verified, has a password, and is in the session's epoch. */
   const byToken = Effect.fn("LogIn.byToken")(function* (token: Redacted.Redacted) {
     const session = yield* accessTokens.verify(token)
     const login = yield* logins.byAccount(session.accountId)

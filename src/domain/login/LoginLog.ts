@@ -4,7 +4,8 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * The stream of an account's logins, or of a client's logins with unknown accounts; null for clients beyond the tracking limit.
+ * Returns the name of the stream for the logins of a subject: an account, or a client (a keyed hash of its address) whose account
+ * is unknown. Null: the stream that the accounts and clients beyond the tracking limits share.
  */
 export const loginStream = (subject: string | null): string => (subject === null ? "logins" : `logins-${subject}`)
 
@@ -12,9 +13,9 @@ export const loginStream = (subject: string | null): string => (subject === null
 export const LoggedIn = DomainEvent.define("LoggedIn", 1, Schema.Struct({ account_id: Schema.String }))
 
 /**
- * Counts of logins in an hour on one replica without events of their own: refused ones, and successful ones of an account that
- * logs in too often. They belong to an account, or to a client (a keyed hash of its address) if no account is known. Without
- * either, they are those beyond the tracking limits.
+ * Numbers of logins on one replica in one hour that have no events of their own: refused logins, and successful logins of an account
+ * that logs in too often. They belong to an account, or to a client (a keyed hash of its address) if the account is unknown. If both are
+ * null, they belong to the accounts and clients beyond the tracking limits.
  */
 export const LoginsCounted = DomainEvent.define(
   "LoginsCounted",
@@ -31,8 +32,12 @@ export const LoginsCounted = DomainEvent.define(
 export class LoginLog extends Context.Service<
   LoginLog,
   {
+    /** Records a successful login. */
     readonly succeeded: (accountId: string) => Effect.Effect<void, StoreUnavailable>
-    /** Counts only. `accountId` is null for an unknown account; `client` is a keyed hash of the address. */
+    /**
+     * Counts a refused login; the event is recorded later. `client` is a keyed
+     * hash of the address; `accountId` is null for an unknown account.
+     */
     readonly refused: (client: string, accountId: string | null) => Effect.Effect<void>
   }
 >()("vatproof/domain/login/LoginLog") {}

@@ -5,7 +5,7 @@ import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 
 const length = { min: 8, max: 256 }
 
-/** A new password: any well-formed characters, within the length limits. */
+/** A new password: 8 to 256 characters of any kind. */
 export const NewPassword = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -15,7 +15,7 @@ export const NewPassword = Schema.String.check(
   ).annotate({ toJsonSchema: () => ({ minLength: length.min, maxLength: length.max }) })
 )
 
-/** The password in this field of the request is one of the most common ones. */
+/** The password is one of the most common passwords. `field` is its name in the request. */
 export class CommonPassword extends Schema.TaggedError<CommonPassword>()("CommonPassword", { field: Schema.String }) {
   override get message() {
     return "This password is too common: attackers try it first. Choose another one"
@@ -25,19 +25,22 @@ export class CommonPassword extends Schema.TaggedError<CommonPassword>()("Common
 export class CommonPasswords extends Context.Service<
   CommonPasswords,
   {
-    /** Fails with CommonPassword; case is ignored. `field` is the name in the request, by default `password`. */
+    /**
+     * Fails with CommonPassword if the password is a common one; case is
+     * ignored. `field` is its name in the request, by default `password`.
+     */
     readonly refuse: (password: Redacted.Redacted, field?: string) => Effect.Effect<void, CommonPassword>
   }
 >()("vatproof/domain/login/CommonPasswords") {}
 
-/** Hashing is expensive by design, so the number of concurrent attempts is limited. */
+/** Too many attempts of all clients are in progress. Hashing is slow by design, so their number is limited. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {
     return "Too many logins are in progress"
   }
 }
 
-/** The operations of an attempt. Slots rotate over all clients. */
+/** The operations of an attempt. Each waits for a slot; the clients get free slots in turn. */
 export interface PasswordWork {
   /** Returns a salted hash that contains its parameters. */
   readonly hash: (password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted>
@@ -49,8 +52,8 @@ export class Passwords extends Context.Service<
   Passwords,
   {
     /**
-     * Runs an attempt of a client to log in, sign up or change a password. A client with too many attempts in progress gets
-     * RateLimitExceeded before the attempt costs anything; PasswordsBusy is the limit over all clients.
+     * Runs an attempt of a client to log in, sign up or change a password. Fails at once with RateLimitExceeded if the client has too
+     * many attempts in progress, and with PasswordsBusy if all clients together have too many.
      */
     readonly attempt: <A, E, R>(
       client: string,

@@ -1,4 +1,4 @@
-/** Sets a new password with the token of a mail, without the old one. */
+/** Mails a link to set a new password, and sets it with the token of the link. */
 import { Context, DateTime, Duration, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, refuseExpired, requestPasswordReset, resetPassword } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
@@ -10,7 +10,7 @@ import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** `client` is a keyed hash of the client's address, for the limit. */
+/** `client` is a keyed hash of the client's address, for the limit on requests. */
 export interface ResetRequest {
   readonly client: string
   readonly email: string
@@ -24,11 +24,14 @@ export interface Reset {
 
 const purpose = "reset_password"
 
-/** Limits in 24 hours on requests per client, and on mails per address. Beyond the latter, the answer stays the same. */
+/**
+ * Limits in 24 hours on requests per client, and on mails per email
+ * address. A request beyond the limit on mails gets the usual answer.
+ */
 const maxRequests = 20
 const maxMails = 5
 const window = Duration.hours(24)
-/** Longer than the work, so that the response time does not reveal whether the address is known. */
+/** Duration of every request. It is longer than the work, so that the time does not reveal whether the email address is known. */
 const answerTime = "500 millis"
 
 const make = Effect.gen(function* () {
@@ -43,6 +46,7 @@ const make = Effect.gen(function* () {
 
   const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one address`)
 
+  /** Mails a link if the address has a login and the last mail is not too recent. */
   const mailTo = Effect.fnUntraced(function* (email: string) {
     const login = isEmailAddress(email) ? Option.getOrNull(yield* logins.byEmail(email)) : null
     if (login === null) return
@@ -53,11 +57,11 @@ const make = Effect.gen(function* () {
         const inSameTransaction = () => (events.length === 0 ? Effect.void : links.send(purpose, { accountId, email }, now))
         return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
-      // The account was closed meanwhile.
+      // The account was closed after its login was read.
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
-  /** Mails a link if an account with this address has a login. Result and duration are the same without one. */
+  /** Mails a link if the address has a login. The result and the duration are the same for every address. */
   const request = Effect.fn("ResetPassword.request")(function* ({ client, email }: ResetRequest) {
     yield* Effect.flatMap(rateLimiter.acquireSlot(`reset/${client}`, maxRequests, window), refuse)
     const ofEmail = `reset-mail/${keyedHash.of("email", emailKey(email))}`
@@ -68,7 +72,7 @@ const make = Effect.gen(function* () {
     yield* Effect.all([mail, Effect.sleep(answerTime)], { concurrency: "unbounded", discard: true })
   })
 
-  /** Rejects a token that is unknown, used or expired. */
+  /** Returns the account of a token and the time of its issue. Fails if the token is unknown, used or expired. */
   const find = Effect.fnUntraced(function* (token: Redacted.Redacted, now: DateTime.Utc) {
     const issued = yield* links.find(purpose, token)
     yield* Effect.fromResult(refuseExpired(purpose, { issuedAt: issued.issuedAt, now }))
@@ -84,7 +88,7 @@ const make = Effect.gen(function* () {
       .change(
         accountId,
         Effect.fnUntraced(function* (account, now) {
-          // Runs under the account's lock: of two concurrent uses of a token, one fails.
+          // Checks again under the account's lock: of two concurrent uses of a token, one fails.
           const { issuedAt } = yield* find(token, now)
           const events = yield* Effect.fromResult(resetPassword(account, { issuedAt, now }))
           const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))

@@ -1,19 +1,21 @@
-/** Batches of validations: their events, records and results (rules 81-84). */
+/** Batches of validations: their limits, events and results (rules 81-84). */
 import { type DateTime, Duration, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { LastFailure } from "#domain/pending/ValidationReader.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 
-/** Maximum number of items of a batch, and of a chunk. One event stores a chunk, which bounds how long the append locks the log. */
+/**
+ * Maximum number of items of a batch, and of a chunk. One event stores one chunk, so that the append locks the log only briefly.
+ */
 export const batchItems = { max: 50_000, chunk: 500 }
 
-/** Time until pending items expire. Longer than a month, so that a batch that waits for quota continues in the next month. */
+/** Time until pending items expire. It is longer than a month, so that a batch without quota continues in the next month. */
 export const batchExpiry = Duration.days(35)
 
 const batchFields = { batch_id: Schema.String, account_id: Schema.String, key_id: Schema.String }
 
 /**
- * A batch was accepted. The event's id is the batch's id. Later events store the items. `malformed` counts the items without a readable VAT ID,
+ * A batch was accepted. The id of the event is the id of the batch. Later events store the items. `malformed` counts the items without a readable VAT ID,
  * `duplicates` the items that repeat the VAT ID of an earlier one. `request_hash` is a keyed hash of the items; null without an Idempotency-Key.
  */
 export const BatchAccepted = DomainEvent.define(
@@ -29,7 +31,10 @@ export const BatchAccepted = DomainEvent.define(
   })
 )
 
-/** VAT IDs of a chunk, null without a readable one. `duplicate_of` maps the number of a duplicate to the number of the first item with its VAT ID. */
+/**
+ * The VAT IDs of a chunk; null for an item without a readable VAT ID. `duplicate_of` maps the number of a duplicate item to the
+ * number of the first item with the same VAT ID.
+ */
 export const BatchQuestions = Schema.Struct({
   vat_ids: Schema.Array(Schema.NullOr(Schema.String)),
   duplicate_of: Schema.Record(Schema.String, Schema.Int)
@@ -44,8 +49,9 @@ export const BatchItemsDocument = Schema.Struct({
 export type BatchItemsDocument = typeof BatchItemsDocument.Type
 
 /**
- * A chunk of a batch was stored. `first` is the number of its first item, from 0. Each item is a task, whose id is computed from batch and number.
- * Items without a readable VAT ID (null) and duplicates are not tasks. The document has the caller's ids of the items, and the text of the null items.
+ * A chunk of a batch was stored. `first` is the number of its first item, from 0. Each item is a task, except duplicates and items without a
+ * readable VAT ID (null). The id of a task is computed from the batch and the number of the item. The personal document has the caller's ids
+ * of the items, and the text of the items without a readable VAT ID.
  */
 export const BatchItemsAccepted = DomainEvent.definePersonal(
   [
@@ -66,7 +72,10 @@ export const BatchItemsAccepted = DomainEvent.definePersonal(
 /** The batch was cancelled. Later events cancel its pending items. */
 export const BatchCancelled = DomainEvent.define("BatchCancelled", 1, Schema.Struct(batchFields))
 
-/** The pending items of a chunk were cancelled: those among `count` items from the number `first` on. */
+/**
+ * The items of a chunk that were still pending were cancelled. The chunk
+ * has `count` items; `first` is the number of its first item.
+ */
 export const BatchItemsCancelled = DomainEvent.define(
   "BatchItemsCancelled",
   1,
@@ -79,7 +88,7 @@ export interface BatchItem {
   readonly input: string
 }
 
-/** `position` is that of the event `BatchAccepted`. */
+/** An accepted batch. `position` is the position of its event BatchAccepted. */
 export interface BatchFacts {
   readonly batchId: string
   readonly keyId: string
@@ -94,14 +103,14 @@ export interface BatchFacts {
   readonly isCancelled: boolean
 }
 
-/** Number of tasks of a batch, by state. Items that are not in the log yet are not counted. */
+/** The number of tasks of a batch by state. Items that are not in the log yet do not count. */
 export interface TaskCounts {
   readonly final: number
   readonly expired: number
   readonly cancelled: number
-  /** Open tasks that wait for a new quota. */
+  /** Number of pending tasks that wait for new quota. */
   readonly waitForQuota: number
-  /** Open tasks of the member state with the most open tasks, which determines the estimated end. */
+  /** Number of pending tasks of the member state that has the most. The estimated end of the batch is computed from it. */
   readonly longestQueue: number
 }
 
@@ -109,7 +118,10 @@ export interface BatchRecord extends BatchFacts {
   readonly counts: TaskCounts & { readonly pending: number }
 }
 
-/** For `invalid_format`, `vatId` is the text as sent. That text and `customId` are null after their erasure. */
+/**
+ * The result of an item. If `status` is `invalid_format`, `vatId` is the text that the client sent. This text and `customId` are
+ * null after their erasure.
+ */
 export interface BatchResult {
   readonly customId: string | null
   readonly vatId: string | null

@@ -1,4 +1,7 @@
-/** Groups the items of an upload into chunks while they arrive. Keeps only the VAT IDs of earlier items in memory, to find duplicates. */
+/**
+ * Groups the items of an upload into chunks while they arrive. Of earlier
+ * items, only the VAT IDs stay in memory, to find duplicates.
+ */
 import { Result } from "effect"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { batchItems, type BatchItem } from "#domain/pending/Batch.ts"
@@ -6,7 +9,7 @@ import type { BatchChunk } from "#domain/pending/BatchSpool.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 
 export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
-  /** Number of the first item of each VAT ID. */
+  /** The number of the first item with each VAT ID. */
   const firstItems = new Map<string, number>()
   const counts = { chunks: 0, items: 0, malformed: 0, duplicates: 0 }
   let buffered: ReadonlyArray<BatchItem> = []
@@ -37,7 +40,7 @@ export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
     }
   }
 
-  /** Adds items and returns the chunks that are full. */
+  /** Adds items. Returns the chunks that are now full. */
   const add = (items: ReadonlyArray<BatchItem>): ReadonlyArray<BatchChunk> => {
     buffered = [...buffered, ...items]
     const full: Array<BatchChunk> = []

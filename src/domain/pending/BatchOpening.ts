@@ -1,6 +1,6 @@
 /**
- * Appends the items of accepted batches chunk by chunk, records cached answers without calling a source, and cancels the items of cancelled batches.
- * Every replica runs one.
+ * Appends the items of accepted batches chunk by chunk, records cached answers without
+ * calling a source, and cancels the items of cancelled batches. Every replica runs one.
  */
 import { DateTime, Duration, Effect, Layer, MutableRef, Queue, Random, Result } from "effect"
 import { Identity } from "#domain/callers/Identity.ts"
@@ -13,15 +13,18 @@ import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { closingId, computedId, quotaDelay, quotaFailure } from "#domain/validation/PendingValidation.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
-/** Polling interval for batches that other replicas accepted or left unfinished. */
+/** Polling interval for batches that other replicas have accepted, or have not finished before they stopped. */
 const poll = Duration.seconds(1)
-/** Pause after the append of a chunk: twice its duration, because the append locks the log and other writers wait for the lock. */
+/**
+ * Returns the pause after the append of a chunk: twice the duration of the
+ * append. During the append other writers wait for the lock of the log.
+ */
 const pauseAfter = (duration: Duration.Duration) => Duration.min(Duration.times(duration, 2), Duration.millis(500))
-/** Limits of the recording of cached answers: chunks in the queue, concurrent chunks, and concurrent items of a chunk. */
+/** Limits on the recording of cached answers: chunks in the queue, concurrent chunks, and concurrent items per chunk. */
 const maxQueued = 4
 const parallel = { chunks: 2, items: 64 }
 
-/** Records cached answers of items without calling a source. The task engine answers the other items. */
+/** Returns a function that records the cached answers for the items of a chunk. The task engine answers the other items. */
 const makeRecordCached = Effect.gen(function* () {
   const crypto = yield* Crypto
   const identity = yield* Identity
@@ -36,7 +39,7 @@ const makeRecordCached = Effect.gen(function* () {
       ...options,
       input: vatId,
       credential: { _tag: "KeyId", keyId },
-      // The acceptance of the batch was counted in the caller's rate window.
+      // The request that submitted the batch was counted towards the limit per minute.
       standing: MutableRef.make<Standing | null>({ usage: { used: 0, limit }, window: null }),
       task: { taskId, closingId: closingId(crypto, taskId), opening: null }
     }).pipe(Effect.catchTag("AlreadyRecorded", () => Effect.void))
@@ -54,7 +57,7 @@ const makeRecordCached = Effect.gen(function* () {
     })
   })
 
-  /** Without quota an attempt cannot succeed: the items wait as long as tasks that were tried several times. */
+  /** Without quota an attempt cannot succeed, so the items wait for the longest retry delay, at most until the next month. */
   const quotaWait = Effect.fnUntraced(function* ({ periodEnd }: QuotaExceeded) {
     const wait = quotaDelay(Number.POSITIVE_INFINITY, yield* Random.next, yield* DateTime.now, periodEnd)
     return { wait, failure: quotaFailure }
@@ -70,7 +73,7 @@ const makeRecordCached = Effect.gen(function* () {
   })
 })
 
-/** Releases the open items to the task engine without a wait. */
+/** The task engine may try the open items at once. */
 const immediately: { readonly wait: Duration.Duration; readonly failure: string | null } = { wait: Duration.zero, failure: null }
 
 const make = Effect.gen(function* () {
@@ -78,7 +81,7 @@ const make = Effect.gen(function* () {
   const signals = yield* TaskSignals
   const recordCached = yield* makeRecordCached
   const opened = yield* Queue.bounded<OpenedChunk>(maxQueued)
-  /** The batch of the last opened chunk, and the position up to which cancelled batches have no pending items. */
+  /** The batch of the last appended chunk, and the position up to which all cancelled batches have no pending items. */
   let lastBatch = "00000000-0000-0000-0000-000000000000"
   let endedUpTo = -1
 
@@ -101,7 +104,7 @@ const make = Effect.gen(function* () {
 
   yield* Effect.zipWith(open, end, (hasOpened, hasEnded) => hasOpened || hasEnded).pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Opening of batches failed; retrying in 1 s", poll),
+    logDefects("Appending the items of batches failed; retrying in 1 s", poll),
     Effect.flatMap((busy) => (busy === true ? Effect.void : signals.awaitOpening(poll))),
     Effect.forever,
     Effect.forkScoped

@@ -1,10 +1,13 @@
-/** Moves items from an upload into the log: spools them while they arrive, accepts them as a whole, then appends them chunk by chunk. */
+/**
+ * Moves the items of an upload into the log: spools them while they arrive,
+ * accepts all of them at once, then appends them chunk by chunk.
+ */
 import { Context, type DateTime, type Duration, type Effect } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import type { BatchItemsDocument, BatchQuestions } from "#domain/pending/Batch.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** The items of one event. */
+/** The items that one event stores, and their personal document. */
 export interface BatchChunk {
   readonly questions: BatchQuestions
   readonly document: BatchItemsDocument
@@ -23,7 +26,10 @@ export interface NewBatch {
   readonly requestHash: string | null
 }
 
-/** A chunk that is in the log; `first` is the number of its first item. The items of a cancelled batch are cancelled already. */
+/**
+ * A chunk that was appended to the log. `first` is the number of its
+ * first item. If `isCancelled`, its items were cancelled at once.
+ */
 export interface OpenedChunk {
   readonly batchId: string
   readonly keyId: string
@@ -35,7 +41,7 @@ export interface OpenedChunk {
 export class BatchSpool extends Context.Service<
   BatchSpool,
   {
-    /** Spools a chunk of an upload. Repeated calls have no effect. */
+    /** Stores the chunk number `chunk` of an upload. A repeated call has no effect. */
     readonly keep: (
       uploadId: string,
       accountId: string,
@@ -44,13 +50,15 @@ export class BatchSpool extends Context.Service<
     ) => Effect.Effect<void, StoreUnavailable>
     /** Deletes the chunks of an upload, unless the upload was accepted. */
     readonly discard: (uploadId: string) => Effect.Effect<void, StoreUnavailable>
-    /** Accepts all chunks of the upload. Returns false if a batch with this id exists. */
+    /** Accepts all chunks of an upload as a batch. Returns false if a batch with this id exists. */
     readonly accept: (batch: NewBatch) => Effect.Effect<boolean, StoreUnavailable>
-    /** Appends the next chunk of the batch that follows `after` by id, so that batches alternate. Returns null if no chunk is spooled. */
+    /**
+     * Appends the next chunk of the batch whose id follows `after`, so that batches take turns. Returns null if no chunk is spooled.
+     */
     readonly openNext: (after: string) => Effect.Effect<OpenedChunk | null, StoreUnavailable>
     /**
-     * Releases the open items of a chunk to the task engine, which tries them after `wait`. Unreleased items become due after 30 s. `failure` is the
-     * reason of the wait; null without one.
+     * Lets the task engine try the open items of a chunk after `wait`. Without this call it tries them 30 s after their append. `failure` is the
+     * reason for the wait; null without a reason.
      */
     readonly release: (
       chunk: OpenedChunk,

@@ -6,25 +6,26 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 export class BatchStore extends Context.Service<
   BatchStore,
   {
-    /** Returns null if the batch does not exist or belongs to another key. */
+    /** Returns a batch; null if it does not exist or belongs to another key. */
     readonly find: (keyId: string, batchId: string) => Effect.Effect<BatchFacts | null, StoreUnavailable>
     /** Returns the batches below the position `before`, newest first. */
     readonly page: (keyId: string, before: number, limit: number) => Effect.Effect<ReadonlyArray<BatchFacts>, StoreUnavailable>
-    /** Counts the open ones of the key's newest 200 batches. The count stops at `limit`. */
+    /** Counts the open batches among the key's newest 200. The count stops at `limit`. */
     readonly countOpen: (keyId: string, limit: number) => Effect.Effect<number, StoreUnavailable>
+    /** Counts the tasks of a batch by state. */
     readonly count: (batchId: string) => Effect.Effect<TaskCounts, StoreUnavailable>
-    /** Returns whether an item is pending or not in the log yet. */
+    /** Returns true if an item of the batch is pending or not in the log yet. */
     readonly isOpen: (batchId: string) => Effect.Effect<boolean, StoreUnavailable>
     /**
-     * Returns results in input order from the item `first` (from 0) on. `limit` is at most `batchItems.chunk`. Items that are not in the log yet have no
-     * result.
+     * Returns the results of `limit` items from the item number `first` on, in the order of the upload. Numbers start at 0. `limit` is at most
+     * `batchItems.chunk`. Items that are not in the log yet have no result.
      */
     readonly results: (
       batchId: string,
       first: number,
       limit: number
     ) => Effect.Effect<ReadonlyArray<BatchResult>, StoreUnavailable>
-    /** Records the cancellation. Repeated calls have no effect. */
+    /** Records the cancellation of a batch. A repeated call has no effect. */
     readonly cancel: (batch: BatchFacts) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/pending/BatchStore") {}

@@ -1,4 +1,4 @@
-/** Use cases of batches: accept, read, wait, cancel. BatchOpening turns their items into tasks, which the task engine answers. */
+/** The use cases of batches: submit, read, wait, cancel. BatchOpening turns the items into tasks, which the task engine answers. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
@@ -20,7 +20,7 @@ export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNot
   }
 }
 
-/** `items` streams the items while the client sends them, and fails if the upload is invalid. */
+/** A batch that a client submits. `items` streams the items while they arrive, and fails if the upload is invalid. */
 export interface BatchSubmission<E, R> {
   readonly caller: KeyCaller
   readonly items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>
@@ -30,7 +30,7 @@ export interface BatchSubmission<E, R> {
 
 /** Polling interval of a client that waits for the end of a batch. */
 const pollEvery = Duration.millis(200)
-/** Maximum time that a cancellation waits for the end of the items. */
+/** Maximum time that a cancellation waits until no item is pending. */
 const cancelWait = Duration.seconds(5)
 /** Maximum number of waiting clients per replica. Further ones get a response at once. */
 const maxWaiting = 500
@@ -43,14 +43,14 @@ const tooMany = new RateLimitExceeded({
   retryAfterSeconds: 60
 })
 
-/** Reads uploads and accepts their items. */
+/** Returns functions that read an upload and accept its items. */
 const makeUpload = Effect.gen(function* () {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const spool = yield* BatchSpool
   const slots = yield* Semaphore.make(maxUploads)
 
-  /** Reads all items and passes each chunk to `keep`. */
+  /** Reads all items and passes each chunk to `keep`. Returns the counts and a keyed hash of the items. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
     items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>,
     keep: (chunk: BatchChunk, index: number) => Effect.Effect<void, E2>
@@ -72,7 +72,7 @@ const makeUpload = Effect.gen(function* () {
         : Effect.fail(new StoreUnavailable({ cause: "Too many concurrent uploads of batches" }))
     )
 
-  /** Accepts all items; if the upload fails, accepts none. `isNew` is false if a batch with this id exists. */
+  /** Accepts all items, or none if the upload fails. `isNew` is false if a batch with this id exists. */
   const accept = <E, R>({ caller, idempotencyKey, items }: BatchSubmission<E, R>, batchId: string) => {
     const uploadId = crypto.uuidV7()
     return Effect.gen(function* () {
@@ -84,14 +84,14 @@ const makeUpload = Effect.gen(function* () {
       const isNew = yield* spool.accept(batch)
       if (!isNew) yield* spool.discard(uploadId)
       return { isNew, requestHash }
-      // If the deletion fails, housekeeping deletes the chunks.
     }).pipe(
+      // If this deletion fails, housekeeping deletes the chunks later.
       Effect.onError(() => Effect.ignore(spool.discard(uploadId))),
       withSlot
     )
   }
 
-  /** Returns the hash of an upload whose batch exists already. */
+  /** Returns the hash of an upload and stores nothing, because its batch exists already. */
   const hashOf = <E, R>({ items }: BatchSubmission<E, R>) =>
     Effect.map(withSlot(readAll(items, () => Effect.void)), ({ requestHash }) => requestHash)
 
@@ -117,7 +117,7 @@ const make = Effect.gen(function* () {
       return { ...batch, counts: { ...counts, pending: batch.items - batch.malformed - batch.duplicates - ended } }
     })
 
-  /** Waits until no item is pending. */
+  /** Waits until no item of the batch is pending, at most for `wait`. */
   const awaitEnd = Effect.fnUntraced(function* (batchId: string, wait: Duration.Duration) {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
     while (yield* store.isOpen(batchId)) {
@@ -164,7 +164,7 @@ const make = Effect.gen(function* () {
     return { batch: yield* get(keyId, batchId, wait), isReplayed: !isNew }
   })
 
-  /** Cancels the pending items. Items that have ended keep their state. */
+  /** Cancels the pending items of a batch. Items that have ended keep their state. */
   const cancel = Effect.fn("Batches.cancel")(function* (keyId: string, batchId: string) {
     const batch = yield* find(keyId, batchId)
     if (!batch.isCancelled && (yield* store.isOpen(batchId))) {

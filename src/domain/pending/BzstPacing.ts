@@ -1,6 +1,6 @@
 /**
- * Limits the engine's calls of the BZSt. All replicas together send the same request at most every five minutes. Retries pause between 23:00
- * and 05:00 in Germany, when the BZSt does not answer reliably. The first attempt is exempt, because a client may wait for it.
+ * Limits the task engine's calls of the BZSt. All replicas together send the same request at most every five minutes. Retries pause between
+ * 23:00 and 05:00 German time, when the BZSt does not answer reliably. The first attempt does not pause, because a client may wait for it.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -9,7 +9,7 @@ const sameRequestAfter = Duration.minutes(5)
 const germany = DateTime.zoneMakeNamedUnsafe("Europe/Berlin")
 const quiet = { fromHour: 23, untilHour: 5 }
 
-/** Time until the quiet hours end; zero outside of them. */
+/** Returns the time until the pause for the night ends; zero outside of the pause. */
 export const untilQuietEnds = (now: DateTime.Utc): Duration.Duration => {
   const { hour, minute } = DateTime.toParts(DateTime.setZone(now, germany))
   if (hour >= quiet.untilHour && hour < quiet.fromHour) return Duration.zero
@@ -17,7 +17,10 @@ export const untilQuietEnds = (now: DateTime.Utc): Duration.Duration => {
   return Duration.minutes(hours * 60 - minute)
 }
 
-/** Returns a function that acquires permission for a call, or returns the time to wait. */
+/**
+ * Returns a function that returns zero if the BZSt may be called now,
+ * otherwise the time to wait. `attempts` is the number of the attempt.
+ */
 export const make = Effect.map(RateLimiter, ({ acquireSlot }) =>
   Effect.fnUntraced(function* (question: string, attempts: number) {
     const quietFor = attempts === 1 ? Duration.zero : untilQuietEnds(yield* DateTime.now)

@@ -1,4 +1,4 @@
-/** Use cases of validations that may be answered later: accept, read, wait, cancel. */
+/** The use cases of validations that may be answered later: submit, read, wait, cancel. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema, Semaphore } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
@@ -20,8 +20,8 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 }
 
 /**
- * `wait` is the time to wait for the answer before the validation is left pending. Null: the client does not accept a pending validation. `matchFormat`
- * is the format of the response to a GET, and null for a POST. An Idempotency-Key is valid for one of the two methods.
+ * A validation that a client submits. After `wait` without an answer, the response is the pending validation; null if the client accepts no
+ * pending validation. `matchFormat` is the format of the response to a GET, and null for a POST: an Idempotency-Key is valid for one of them.
  */
 export interface Submission {
   readonly caller: KeyCaller
@@ -33,13 +33,13 @@ export interface Submission {
   readonly matchFormat: "words" | "letters" | null
 }
 
-/** `isReplayed`: an earlier request had the same content and Idempotency-Key. */
+/** `isReplayed` is true if an earlier request had the same content and Idempotency-Key. */
 export interface Submitted {
   readonly record: ValidationRecord
   readonly isReplayed: boolean
 }
 
-/** A stored task, and its answer unless it is pending. */
+/** A task that was just stored. `answer` is null while it is pending. */
 interface Stored {
   readonly keyId: string
   readonly taskId: string
@@ -48,7 +48,7 @@ interface Stored {
   readonly wait: Duration.Duration
 }
 
-/** Interval at which a waiting client checks for tasks that another replica has closed. */
+/** Polling interval for a waiting client, because another replica may close its task. */
 const pollEvery = Duration.millis(500)
 /** Maximum number of waiting clients per replica. Further ones get a response at once. */
 const maxWaiting = 2_000
@@ -94,14 +94,19 @@ const make = Effect.gen(function* () {
     return yield* find(keyId, validationId)
   })
 
-  /** The stored response to an earlier request with the same content and key. */
+  /**
+   * Returns the validation of an earlier request with the same Idempotency-Key, if there is one. Fails if that request had other
+   * content.
+   */
   const replay = Effect.fnUntraced(function* (keyId: string, validationId: string, requestHash: string) {
     const record = yield* reader.find(keyId, validationId)
     if (Option.isSome(record)) yield* requireSame(record.value.requestHash, requestHash)
     return record
   })
 
-  /** Builds the record of a task that was just stored, without reading an event. A later read returns the same. */
+  /**
+   * Returns the record of a task that was just stored. If possible, it reads no event for it. A later read returns the same record.
+   */
   const recordOf = Effect.fnUntraced(function* ({ answer, keyId, requestHash, taskId, wait }: Stored) {
     const summary = answer === null && Duration.isPositive(wait) ? Option.none() : yield* reader.summary(keyId, taskId)
     if (Option.isNone(summary) || (answer === null && summary.value.state !== "pending")) return yield* get(keyId, taskId, wait)
@@ -136,14 +141,14 @@ const make = Effect.gen(function* () {
     const work = submitTask(submission, taskId, requestHash)
     const repeated = Effect.map(get(keyId, taskId, wait ?? Duration.zero), (record): Submitted => ({ record, isReplayed: true }))
     if (Option.isSome(before)) return yield* repeated
-    // Stored at once: no caller waits for the result.
+    // `validate` may call a source for seconds, so a lease keeps other requests with the same key out. `accept` only stores the task.
     return yield* (wait === null ? once(taskId, work) : work).pipe(
       Effect.map((record): Submitted => ({ record, isReplayed: false })),
       Effect.catchTag("AlreadyRecorded", () => Effect.andThen(replay(keyId, taskId, requestHash), repeated))
     )
   })
 
-  /** Cancels a pending validation. Returns others unchanged. */
+  /** Cancels a validation if it is pending. Returns its record. */
   const cancel = Effect.fn("PendingValidations.cancel")(function* (caller: KeyCaller, validationId: string) {
     const { accountId, keyId } = caller
     const { state, vatId } = yield* find(keyId, validationId)
@@ -157,7 +162,7 @@ const make = Effect.gen(function* () {
   return { submit, get, cancel, referenceHashOf, page: reader.page }
 })
 
-/** Returns the content that two requests with the same Idempotency-Key must have in common. */
+/** Returns the content that must be the same in all requests with one Idempotency-Key. */
 const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
   const { company, forceLive, input, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }

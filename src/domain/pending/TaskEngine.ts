@@ -1,6 +1,6 @@
 /**
  * Answers accepted validations: claims due tasks, calls the sources, and records the answer, which closes the task. Every replica runs one engine.
- * The lease of a killed worker expires. The id of the closing event prevents a second answer.
+ * If a replica is killed, the leases of its tasks expire, and another replica claims them. The log stores only one closing event of a task.
  */
 import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -17,20 +17,23 @@ import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { ValidateVatId, type ValidationFailure } from "#domain/validation/ValidateVatId.ts"
 
-/** Polling interval for due tasks and for tasks of other replicas. */
+/** Polling interval for tasks that become due or that other replicas accept. */
 const poll = Duration.seconds(1)
 /** Minimum interval between two claims of a replica, because each claim reads the tasks of all member states. */
 const betweenClaims = Duration.millis(50)
-/** A third of the lease (PgTaskQueue). */
+/** Interval at which leases are extended: a third of their length (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
 
-/** By `vatproof.outcome`: the attempt `closed` the task, left it `waiting`, or `failed` because of a defect, a database outage or a shutdown. */
+/**
+ * Label `vatproof.outcome`: `closed`, `waiting` (the task is tried
+ * again), or `failed` (a defect, a database outage or a shutdown).
+ */
 const attempts = Metrics.counter("vatproof.tasks.attempts", {
   unit: "{attempt}",
   description: "Attempts to answer accepted validations"
 })
 
-/** Result of an attempt: the task is closed or waits. */
+/** Result of an attempt: the task is closed, or it waits for the next attempt. */
 type Outcome =
   | { readonly _tag: "Closed" }
   | { readonly _tag: "Waits"; readonly failure: string | null; readonly wait: Duration.Duration }
@@ -64,7 +67,7 @@ const makeAttempt = Effect.gen(function* () {
       ...request,
       mayAskBzst: !Duration.isPositive(bzstWait),
       credential: { _tag: "KeyId", keyId },
-      // The acceptance counted the call in the caller's rate window.
+      // The request that submitted the validation was counted towards the limit per minute.
       standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
       input: vatId,
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
@@ -106,7 +109,7 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
 }
 
-/** Tasks that wait for the next day's budget become due spread over this time, so that they do not delay other tasks. */
+/** Tasks without budget become due over this time after midnight (UTC), so that they do not delay other tasks. */
 const budgetSpread = Duration.minutes(10)
 
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>
@@ -129,9 +132,9 @@ const make = Effect.gen(function* () {
       if (exit.value._tag === "Closed") return signals.closed(task.taskId)
       return queue.defer(task, exit.value.wait, exit.value.failure)
     }
-    // A stopping service releases its tasks for other replicas.
+    // The service is stopping, so other replicas may claim the task at once.
     if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, Duration.zero, null)
-    // During a database outage the lease expires instead.
+    // After a database outage nothing can be stored here: the lease expires, and the task is tried again.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
           Effect.logError(`The task ${task.taskId} failed with a defect; retrying after a backoff`, exit.cause),

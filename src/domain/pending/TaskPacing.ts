@@ -1,6 +1,6 @@
 /**
- * Number of concurrent tasks per member state on a replica. It is zero while the register is unavailable, one while it is degraded, and two after its
- * recovery. It then doubles after each round up to the limit per register.
+ * Decides how many tasks of each member state run at once on a replica: none while its register is unavailable, one while it is degraded,
+ * and two after its recovery. After as many answers the number doubles, up to the limit per register.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskPlaces } from "#domain/pending/TaskQueue.ts"
@@ -18,7 +18,7 @@ interface Pace {
   readonly memberState: string
   running: number
   limit: number
-  /** Answers since the limit was set. */
+  /** Number of answers since `limit` was set. */
   answered: number
   state: MemberStateStatus["state"]
   /** Time of the register's recovery while tasks still wait for it; otherwise null. */
@@ -31,14 +31,15 @@ export const make = () => {
     paces.set(memberState, { memberState, running: 0, limit: places.first, answered: 0, state: "operational", recoveredMs: null })
   }
   let observedMs = -observeEveryMs
-  /** Slots of the last claim. */
+  /** The slots that the last claim asked for. */
   let requested: ReadonlyArray<TaskPlaces> = []
 
   const limitOf = ({ limit, state }: Pace) => (state === "operational" ? limit : state === "degraded" ? 1 : 0)
 
   return {
+    /** Returns true if the state of the registers must be read again. */
     isStale: (nowMs: number) => nowMs - observedMs >= observeEveryMs,
-    /** Updates the state of the registers. */
+    /** Sets the state of the registers. */
     observe: (statuses: ReadonlyArray<MemberStateStatus>, nowMs: number) => {
       observedMs = nowMs
       for (const { prefix, state } of statuses) {
@@ -49,7 +50,7 @@ export const make = () => {
         pace.state = state
       }
     },
-    /** Returns the slots to claim now. */
+    /** Returns the number of tasks to claim now, for each member state. */
     places: (nowMs: number): ReadonlyArray<TaskPlaces> => {
       const all = [...paces.values()]
       let remaining = maxRunning - all.reduce((sum, { running }) => sum + running, 0)
@@ -63,7 +64,7 @@ export const make = () => {
       })
       return requested
     },
-    /** Records claimed tasks. A recovered register with fewer tasks than slots has no more waiting tasks. */
+    /** Records the claimed tasks. If a recovered register had fewer tasks than slots, no more tasks wait for it. */
     claimed: (tasks: ReadonlyArray<ClaimedTask>) => {
       for (const { memberState, places } of requested) {
         const pace = paces.get(memberState)

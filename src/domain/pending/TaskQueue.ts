@@ -5,8 +5,8 @@ import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * Maximum number of tasks of a member state to claim. With `wakeMs`, also claims tasks that wait for the register if their last attempt is older. With
- * null, claims only due tasks.
+ * The maximum number of tasks of a member state to claim. With `wakeMs`, tasks that are not due yet are claimed as well if their last attempt
+ * is longer ago, because the register may have recovered. With null, only due tasks are claimed.
  */
 export interface TaskPlaces {
   readonly memberState: string
@@ -14,24 +14,24 @@ export interface TaskPlaces {
   readonly wakeMs: number | null
 }
 
-/** A task that this replica has claimed. `claim` identifies the attempt, and `attempts` is its number. */
+/** A task that this replica has claimed. `claim` identifies the attempt. `attempts` is the number of the attempt, from 1. */
 export interface ClaimedTask {
   readonly taskId: string
   readonly claim: string
   readonly position: number
   readonly accountId: string
   readonly keyId: string
-  /** Null for a single validation. */
+  /** The batch of the task; null for a single validation. */
   readonly batchId: string | null
   readonly vatId: string
   readonly memberState: string
   readonly attempts: number
   readonly isExpired: boolean
-  /** Whether the batch was cancelled. */
+  /** True if the batch of the task was cancelled. */
   readonly isCancelled: boolean
 }
 
-/** The accepted request. `request` is null once its personal data is erased. */
+/** An accepted validation. `request` is null after its personal data was erased. */
 export interface AcceptedTask {
   readonly accountId: string
   readonly keyId: string
@@ -44,20 +44,23 @@ export interface AcceptedTask {
   } | null
 }
 
-/** The event that ends a task without an answer. */
+/** The reason why a task ends without an answer. */
 export type TaskEnd = "expired" | CancelReason
 
 export class TaskQueue extends Context.Service<
   TaskQueue,
   {
-    /** Claims due tasks and some expired tasks. */
+    /** Claims due tasks, and expired tasks, which the engine closes. */
     readonly claim: (places: ReadonlyArray<TaskPlaces>) => Effect.Effect<ReadonlyArray<ClaimedTask>, StoreUnavailable>
     /** Extends the leases of the tasks. */
     readonly keep: (tasks: ReadonlyArray<ClaimedTask>) => Effect.Effect<void, StoreUnavailable>
-    /** Releases a task, which is due again after `wait`. `failure` is the reason (`vies:MS_UNAVAILABLE`); null keeps the last one. */
+    /**
+     * Releases a task, which is due again after `wait`. `failure` is the reason (`vies:MS_UNAVAILABLE`); null keeps the last reason.
+     */
     readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
+    /** Reads the accepted validation of a task. */
     readonly accepted: (task: ClaimedTask) => Effect.Effect<AcceptedTask, StoreUnavailable>
-    /** Ends an open task without an answer. */
+    /** Closes an open task without an answer. */
     readonly close: (taskId: string, task: AcceptedTask, end: TaskEnd) => Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/pending/TaskQueue") {}

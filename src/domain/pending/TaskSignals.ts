@@ -1,9 +1,9 @@
-/** Signals within the process: new work for the engine and for the opening of batches, and closed tasks for waiting clients. */
+/** Signals within a process: new tasks for the task engine, new chunks for BatchOpening, and closed tasks for waiting clients. */
 import { Context, Deferred, type Duration, Effect, Layer, Queue } from "effect"
 
 const makeSignal = Effect.map(Queue.sliding<void>(1), (queue) => ({
   notify: Effect.asVoid(Queue.offer(queue, undefined)),
-  /** Completes when there may be work, or after `timeout`. */
+  /** Completes after a notification, or after `timeout`. */
   wait: (timeout: Duration.Input) => Effect.asVoid(Effect.timeoutOption(Queue.take(queue), timeout))
 }))
 

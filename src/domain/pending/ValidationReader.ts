@@ -4,7 +4,7 @@ import type { ValidationState } from "#domain/validation/PendingValidation.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 
-/** Failure of the last attempt. `source` is null if no source was called. */
+/** The failure of the last attempt. `source` is null if no source was called. */
 export interface LastFailure {
   readonly source: string | null
   readonly code: string
@@ -21,7 +21,10 @@ export interface ValidationSummary {
   readonly nextAttemptAt: DateTime.Utc
 }
 
-/** `requestId` and `requestHash` are those of the acceptance. A final one has `validation`, a cancelled one `reason`. */
+/**
+ * `requestId` and `requestHash` belong to the request that submitted the validation. `validation` is set in the state final,
+ * `reason` in the state cancelled.
+ */
 export interface ValidationRecord extends ValidationSummary {
   readonly requestId: string
   readonly requestHash: string | null
@@ -29,7 +32,7 @@ export interface ValidationRecord extends ValidationSummary {
   readonly reason: string | null
 }
 
-/** Newest first. `before` is the position after which a page starts; null for the first page. */
+/** A page of validations, newest first. `before` is the position after which the page starts; null for the first page. */
 export interface ValidationPageRequest {
   readonly keyId: string
   readonly states: ReadonlyArray<ValidationState>
@@ -49,7 +52,7 @@ export class ValidationReader extends Context.Service<
   ValidationReader,
   {
     readonly find: (keyId: string, validationId: string) => Effect.Effect<Option.Option<ValidationRecord>, StoreUnavailable>
-    /** Reads a validation without its answer, and therefore no event. */
+    /** Returns the state of a validation without its answer, so it reads no event. */
     readonly summary: (keyId: string, validationId: string) => Effect.Effect<Option.Option<ValidationSummary>, StoreUnavailable>
     readonly page: (request: ValidationPageRequest) => Effect.Effect<ValidationPage, StoreUnavailable>
   }

@@ -1,11 +1,11 @@
-/** Qualified confirmation (§ 18e UStG): the rules on caller and VAT ID (rule 26). */
+/** Decides who may request a qualified confirmation (§ 18e UStG) of which VAT ID (rule 26). */
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { isMember } from "#domain/vat/MemberStates.ts"
 import { isPaid, PlanName } from "#domain/callers/PlanLimits.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/vat/VatId.ts"
 
-/** The caller's data on the company; null means not supplied. A confirmation request has at least one field. */
+/** The company data that the caller supplied for comparison; null for a field that was not supplied. At least one field is set. */
 export interface CompanyData {
   readonly name: string | null
   readonly street: string | null
@@ -13,7 +13,7 @@ export interface CompanyData {
   readonly city: string | null
 }
 
-/** Returns null if nothing was supplied; an empty field counts as not supplied. */
+/** Returns the supplied company data; null without any. A blank field counts as not supplied. */
 export const companyData = (fields: { [K in keyof CompanyData]: string | undefined }): CompanyData | null => {
   const supplied = (text: string | undefined) => (text === undefined || text.trim() === "" ? null : text)
   const data = {
@@ -25,9 +25,10 @@ export const companyData = (fields: { [K in keyof CompanyData]: string | undefin
   return Object.values(data).every((field) => field === null) ? null : data
 }
 
-/** An anonymous caller requested something that needs an API key. */
+/** A caller without an API key requested a feature that needs one. */
 export class ApiKeyRequired extends Schema.TaggedError<ApiKeyRequired>()("ApiKeyRequired", { message: Schema.String }) {}
 
+/** The caller's plan does not include qualified confirmations. */
 export class PaidPlanRequired extends Schema.TaggedError<PaidPlanRequired>()("PaidPlanRequired", {
   plan: PlanName,
   /** The plan's validations per month. */
@@ -38,28 +39,30 @@ export class PaidPlanRequired extends Schema.TaggedError<PaidPlanRequired>()("Pa
   }
 }
 
+/** The VAT ID cannot be confirmed. The message says which VAT IDs can. */
 export class ConfirmationUnsupported extends Schema.TaggedError<ConfirmationUnsupported>()("ConfirmationUnsupported", {
   message: Schema.String
 }) {}
 
+/** The requester's VAT ID is missing or not a German one. */
 export class InvalidRequester extends Schema.TaggedError<InvalidRequester>()("InvalidRequester", {}) {
   override get message() {
     return "requester_vat_id must be your own German VAT ID: DE followed by 9 digits"
   }
 }
 
-/** The VAT IDs that this operator sends to the BZSt for confirmation: German ones, or those of all member states. */
+/** The VAT IDs that the operator allows to be confirmed: only German ones, or those of all member states. */
 export const ConfirmationCountries = Schema.Literals(["DE", "EU"])
 export type ConfirmationCountries = typeof ConfirmationCountries.Type
 
-/** A confirmation request. */
+/** A request for a confirmation, before the rules are checked. */
 interface ConfirmationQuestion {
   readonly caller: Caller
   readonly requesterVatId: string | null
   readonly company: CompanyData
 }
 
-/** A request that passed the rules. */
+/** A request that the rules allow. */
 export interface AdmittedConfirmation {
   readonly caller: KeyCaller
   readonly vatId: VatId
@@ -67,7 +70,7 @@ export interface AdmittedConfirmation {
   readonly company: CompanyData
 }
 
-/** Checks who may request a confirmation for which VAT ID; returns the first refusal. */
+/** Returns the request if the rules allow it, otherwise the first refusal in the order of rule 26. */
 export const admitConfirmation = (
   { caller, company, requesterVatId }: ConfirmationQuestion,
   vatId: VatId,

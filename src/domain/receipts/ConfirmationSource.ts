@@ -12,7 +12,10 @@ export interface ConfirmationQuestion {
   readonly company: CompanyData
 }
 
-/** A verdict with its comparison. The letters are null unless this is a qualified answer for a valid VAT ID. */
+/**
+ * A verdict with the comparison of the company data. `letters` are null unless the answer is qualified and the VAT ID valid.
+ * `requestId` is the BZSt's number of the request.
+ */
 export interface Confirmed {
   readonly answer: Answer
   readonly requestId: string | null
@@ -20,7 +23,7 @@ export interface Confirmed {
   readonly attempts: ReadonlyArray<Attempt>
 }
 
-/** The BZSt refuses to answer this requester about this VAT ID, now or later. `meaning` explains `code`. */
+/** The BZSt refuses to answer this requester about this VAT ID, and would refuse again. `meaning` explains the status `code`. */
 export class ConfirmationRefusal extends Schema.TaggedError<ConfirmationRefusal>()("ConfirmationRefusal", {
   code: Schema.String,
   meaning: Schema.String,

@@ -5,10 +5,11 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure } from "#domain/vat/Verdict.ts"
 
-/** The comparison of a field, in the BZSt's letters: A match, B no match, C not queried, D not disclosed by the source. */
+/** The BZSt's letter for the comparison of a field: A match, B no match, C not queried, D not disclosed by the source. */
 export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
 export type MatchLetter = typeof MatchLetter.Type
 
+/** The comparison of a field in words, as responses show it. */
 export const MatchWord = Schema.Literals(["match", "mismatch", "not_queried", "not_provided"])
 export type MatchWord = typeof MatchWord.Type
 
@@ -18,12 +19,12 @@ const letters = { match: "A", mismatch: "B", not_queried: "C", not_provided: "D"
   MatchLetter
 >
 
-/** Returns the letter of a word. */
+/** Returns the BZSt's letter for a word. */
 export const letterOf = (word: MatchWord): MatchLetter => letters[word]
 
 /**
- * Returns the word for a field. The BZSt sends letters only with a qualified answer for a valid VAT ID. Without one, a supplied
- * field was not compared (`not_provided`), and any other was not queried.
+ * Returns the word for a field. A field that was not supplied is `not_queried`. A supplied field without a letter is `not_provided`: the
+ * BZSt compares only in a qualified answer for a valid VAT ID.
  */
 export const wordOf = (letter: MatchLetter | null, supplied: string | null): MatchWord => {
   if (supplied === null) return "not_queried"
@@ -42,7 +43,9 @@ export const Receipt = Schema.Struct({
   receipt_id: Schema.String,
   target_vat_id: Schema.String,
   requester_vat_id: Schema.NullOr(Schema.String),
-  reference: Schema.NullOr(Schema.String).annotate({ description: "What the caller sent as `reference`; null without one" }),
+  reference: Schema.NullOr(Schema.String).annotate({
+    description: "The caller's own text from the parameter `reference`; null without one"
+  }),
   input: Schema.Struct({
     company_name: Schema.String,
     company_street: Schema.String,
@@ -61,6 +64,7 @@ export const Receipt = Schema.Struct({
 })
 export type Receipt = typeof Receipt.Type
 
+/** A receipt in a list: without company data and official names. */
 export const ReceiptSummary = Schema.Struct({
   receipt_id: Schema.String,
   target_vat_id: Schema.String,
@@ -82,12 +86,12 @@ export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["inpu
   company_city: city ?? ""
 })
 
-/** The stream of a receipt: its issue, followed by the events of its links. */
+/** Returns the name of a receipt's stream. It has the issue of the receipt, then the events of its links. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
 /**
- * The name of a list of receipts: all of an API key or account, or those about one VAT ID. `vatproof.listed_rows` writes those of
- * keys.
+ * Returns the name of the list of an owner's receipts: all of them, or only those about `targetVatId`. The owner is an API key or an
+ * account. The SQL function `vatproof.listed_rows` writes the lists of keys.
  */
 export const receiptList = (ownerId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
@@ -106,8 +110,8 @@ const issued = Schema.Struct({
 type Issued = typeof issued.Type
 
 /**
- * The personal data of a receipt: supplied data, registered name and address, the exact exchange with the BZSt, and the
- * reference.
+ * The personal data of a receipt: supplied company data, registered name and
+ * address, exact exchange with the BZSt, and the caller's reference.
  */
 const ReceiptDisclosure = Schema.Struct({
   ...Disclosure.fields,
@@ -117,10 +121,10 @@ const ReceiptDisclosure = Schema.Struct({
   official_address
 })
 
-/** A receipt was issued. `answer` has the BZSt's own time and status (`code`); the personal document has the exact exchange. */
+/** A receipt was issued. `answer` has the time and status (`code`) of the BZSt. The personal document has the exact exchange. */
 export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
 
-/** Combines an event and its personal document into a receipt. */
+/** Returns the receipt that an event and its personal document make. */
 export const wholeReceipt = ({ receipt }: Issued, disclosed: typeof ReceiptDisclosure.Type): Receipt => {
   const { input, official_address, official_name, reference } = disclosed
   return {
@@ -142,7 +146,7 @@ const refused = Schema.Struct({
 })
 
 /**
- * The BZSt refused to confirm for this requester: `code` is its status. This says nothing about the VAT ID. There is a personal
- * document only for a `reference`.
+ * The BZSt refused a confirmation to this requester. `code` is the status of the BZSt. The refusal says nothing about the VAT ID. The
+ * event has a personal document only if the caller sent a `reference`.
  */
 export const ConfirmationRefused = DomainEvent.definePersonal(["ConfirmationRefused", 1, refused], Reference, "answers")

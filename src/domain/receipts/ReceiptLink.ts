@@ -3,17 +3,20 @@ import { DateTime, Result, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 
-/** Limits and default of a link's validity in days. */
+/** Limits of a link's validity in days, and its default. */
 export const linkDays = { minimum: 1, maximum: 365 }
 export const usualLinkDays = 30
 
-/** Maximum number of valid links of a receipt, and of links ever created: opening one reads all of them. */
+/**
+ * Maximum number of valid links of a receipt, and of all links ever
+ * created for it. Opening a link reads the events of all of them.
+ */
 const maxValid = 20
 const maxMade = 100
-/** The issue of the receipt, and the creation and revocation of each link. */
+/** Maximum number of events in a receipt's stream: its issue, and the creation and revocation of each link. */
 export const maxStreamLength = 1 + 2 * maxMade
 
-/** A revocation makes room at once. */
+/** Time does not lift the limit, but Retry-After needs a value: a minute is enough to revoke a link. */
 const afterRevocationSeconds = 60
 
 /** Who created or revoked a link: the receipt's API key, or its account after a login. */
@@ -21,7 +24,10 @@ export const LinkMaker = Schema.Literals(["key", "account"])
 
 const ofLink = { account_id: Schema.String, key_id: Schema.String, link_id: Schema.String, by: LinkMaker }
 
-/** A link was created that opens the receipt until `expires_at`. Its signature is a keyed hash, which is not stored. */
+/**
+ * A link to the receipt was created. It is valid until `expires_at`. The
+ * signature in its token is a keyed hash, which is not stored.
+ */
 export const ReceiptLinkCreated = DomainEvent.define(
   "ReceiptLinkCreated",
   1,
@@ -31,7 +37,7 @@ export const ReceiptLinkCreated = DomainEvent.define(
 /** A link of the receipt was revoked permanently. */
 export const ReceiptLinkRevoked = DomainEvent.define("ReceiptLinkRevoked", 1, Schema.Struct(ofLink))
 
-/** A link, as the events of its receipt describe it. */
+/** A link, read from the events of its receipt. */
 export interface ReceiptLink {
   readonly linkId: string
   readonly keyId: string
@@ -41,7 +47,7 @@ export interface ReceiptLink {
   readonly isRevoked: boolean
 }
 
-/** Rejects another link for a receipt with too many. */
+/** Fails if the receipt has too many links for another one. */
 export const admitLink = (links: ReadonlyArray<ReceiptLink>, now: DateTime.Utc): Result.Result<void, RateLimitExceeded> => {
   const valid = links.filter(({ expiresAt, isRevoked }) => !isRevoked && DateTime.isGreaterThan(expiresAt, now))
   if (links.length < maxMade && valid.length < maxValid) return Result.succeed(undefined)
@@ -52,7 +58,7 @@ export const admitLink = (links: ReadonlyArray<ReceiptLink>, now: DateTime.Utc):
   return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds }))
 }
 
-/** The claims of a token. */
+/** The claims in the token of a link. */
 export interface LinkClaims {
   readonly receiptId: string
   readonly linkId: string
@@ -60,13 +66,13 @@ export interface LinkClaims {
   readonly expiresAtSeconds: number
 }
 
-/** The signed text: `<receipt>.<link>.<expiry>`. The signature follows it in the token. */
+/** Returns the signed part of a token: `<receipt>.<link>.<expiry>`. In the token, the signature follows. */
 export const claimsText = ({ expiresAtSeconds, linkId, receiptId }: LinkClaims): string =>
   `${receiptId}.${linkId}.${expiresAtSeconds.toString(36)}`
 
 const tokenForm = /^(([A-Z0-9]{1,10}-QC-\d{8}-[A-Z0-9]{10})\.([0-9a-f-]{36})\.([0-9a-z]{1,8}))\.([0-9a-f]{64})$/u
 
-/** Returns the parts of a token; null if the form is wrong. Does not verify the signature. */
+/** Returns the parts of a token; null if its form is wrong. Does not verify the signature. */
 export const parseToken = (token: string) => {
   const [, signed, receiptId, linkId, expiry, signature] = tokenForm.exec(token) ?? []
   if (signed === undefined || receiptId === undefined || linkId === undefined) return null

@@ -12,7 +12,7 @@ export class ReceiptLinkNotFound extends Schema.TaggedError<ReceiptLinkNotFound>
   }
 }
 
-/** The token opens the receipt; it is shown once. */
+/** A new link. `token` opens the receipt and is shown once. */
 export interface NewReceiptLink {
   readonly linkId: string
   readonly token: Redacted.Redacted
@@ -22,24 +22,24 @@ export interface NewReceiptLink {
 export class ReceiptLinks extends Context.Service<
   ReceiptLinks,
   {
-    /** `ownerId` as in `Receipts`. */
+    /** Creates a link that is valid for `days`. `ownerId` is the id of an API key or an account. */
     readonly create: (
       ownerId: string,
       receiptId: string,
       days: number
     ) => Effect.Effect<NewReceiptLink, ReceiptNotFound | ReceiptErased | RateLimitExceeded | StoreUnavailable>
-    /** Returns all links of a receipt, newest first; also of an erased one. */
+    /** Returns all links of a receipt, newest first, even if its personal data is erased. */
     readonly list: (
       ownerId: string,
       receiptId: string
     ) => Effect.Effect<ReadonlyArray<ReceiptLink>, ReceiptNotFound | StoreUnavailable>
-    /** Revoking a revoked link succeeds. Links of an erased receipt can be revoked. */
+    /** Revokes a link, even if the personal data of its receipt is erased. Revoking a revoked link succeeds. */
     readonly revoke: (
       ownerId: string,
       receiptId: string,
       linkId: string
     ) => Effect.Effect<void, ReceiptNotFound | ReceiptLinkNotFound | StoreUnavailable>
-    /** Returns the receipt of the link. */
+    /** Returns the receipt that a token opens. */
     readonly open: (
       token: Redacted.Redacted
     ) => Effect.Effect<ReceiptRecord, ReceiptNotFound | ReceiptErased | ReceiptLinkNotFound | StoreUnavailable>

@@ -1,6 +1,6 @@
 /**
- * Reads receipts: an API key reads its own, an account those of all its keys, including revoked and claimed ones (rules 34, 42).
- * `ownerId` is the id of a key or account; both are UUIDs.
+ * Reads receipts. An API key reads its own receipts; an account reads those of all its keys, including revoked and claimed keys
+ * (rules 34, 42). `ownerId` is the UUID of a key or of an account.
  */
 import { Context, type Effect, Schema } from "effect"
 import type { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
@@ -13,7 +13,7 @@ export class ReceiptNotFound extends Schema.TaggedError<ReceiptNotFound>()("Rece
   }
 }
 
-/** The personal data of the receipt, issued to the key `keyId`, was erased. The event at `position` still proves the rest. */
+/** The personal data of the receipt was erased. The event at `position` still proves the rest. `keyId` is the receipt's API key. */
 export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptErased", {
   receiptId: Schema.String,
   keyId: Schema.String,
@@ -24,7 +24,7 @@ export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptE
   }
 }
 
-/** Newest first; `before` is the position of the previous page's end, null for the first page. */
+/** A page of receipts, newest first. `before` is the position after which the page starts; null for the first page. */
 export interface ReceiptPageRequest {
   readonly ownerId: string
   readonly targetVatId: string | null
@@ -38,17 +38,17 @@ export interface ReceiptPage {
   readonly next: number | null
 }
 
-/** The key of a receipt, and the account of the key at the time of issue. */
+/** The API key that a receipt was issued to, and the account of the key at that time. */
 export interface ReceiptHolder {
   readonly accountId: string
   readonly keyId: string
 }
 
-/** A receipt with the stored data it was created from. */
+/** A receipt with its evidence and the facts about its event. */
 export interface ReceiptRecord extends ReceiptHolder {
   readonly receipt: Receipt
   readonly position: number
-  /** When the database stored it: UTC with microseconds. */
+  /** Time at which the database stored the event: UTC with microseconds. */
   readonly recordedAt: string
   readonly evidence: {
     readonly request: string
@@ -56,12 +56,12 @@ export interface ReceiptRecord extends ReceiptHolder {
     readonly responseSha256: string
     readonly httpStatus: number
   }
-  /** The BZSt's own status and time (ISO 8601, UTC), and the validity dates (YYYY-MM-DD) that some statuses have. */
+  /** Status and time (ISO 8601, UTC) of the BZSt's answer, and the validity dates (YYYY-MM-DD) that come with some statuses. */
   readonly bzstStatus: string
   readonly bzstAnsweredAt: string
   readonly validFrom: string | null
   readonly validUntil: string | null
-  /** The calls to the source, by our own clock (ISO 8601, UTC). */
+  /** The calls of the BZSt: start by the clock of the service (ISO 8601, UTC), and duration. */
   readonly calls: ReadonlyArray<{ readonly startedAt: string; readonly durationMs: number }>
   readonly eventId: string
 }
@@ -69,11 +69,12 @@ export interface ReceiptRecord extends ReceiptHolder {
 export class ReceiptReader extends Context.Service<
   ReceiptReader,
   {
+    /** Returns a receipt. Fails with ReceiptErased if its personal data is erased. */
     readonly find: (
       ownerId: string,
       receiptId: string
     ) => Effect.Effect<ReceiptRecord, ReceiptNotFound | ReceiptErased | StoreUnavailable>
-    /** For what concerns an erased receipt as well. */
+    /** Returns the API key and account of a receipt, even if its personal data is erased. */
     readonly holderOf: (ownerId: string, receiptId: string) => Effect.Effect<ReceiptHolder, ReceiptNotFound | StoreUnavailable>
     readonly page: (request: ReceiptPageRequest) => Effect.Effect<ReceiptPage, StoreUnavailable>
   }

@@ -1,4 +1,4 @@
-/** Passwordless registration: an email address or agent id gets an API key at once (rules 43, 87). */
+/** Registers without a password: returns an API key for an email address or an agent id at once (rules 43, 87). */
 import { Context, DateTime, Duration, Effect, Layer, Redacted } from "effect"
 import { AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
@@ -15,17 +15,21 @@ import { computedId } from "#domain/validation/PendingValidation.ts"
 const window = Duration.hours(24)
 
 /**
- * A repeated registration gets its API key for this long. Then its Idempotency-Key, which many programs log, is worth nothing any more.
+ * Time in which a repeated registration returns the same API key. Many programs log their Idempotency-Key; after this time a logged one
+ * cannot be used to get the API key.
  */
 const repeatableFor = Duration.hours(24)
 
-/** `client` is a keyed hash of the client's address, for the limit. `idempotencyKey` cannot be guessed; null without one. */
+/** `client` is a keyed hash of the client's address, for the limit. `idempotencyKey` is a secret random text; null without one. */
 export interface Registration extends Contact {
   readonly client: string
   readonly idempotencyKey: string | null
 }
 
-/** Gives a function that creates an account with a key. Only its hash is stored, and only a created account takes a slot of the limit. */
+/**
+ * Returns a function that creates an account with an API key, of which only the
+ * hash is stored. Only a created account takes a slot of the limit.
+ */
 const makeCreate = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
   const crypto = yield* Crypto
@@ -64,7 +68,10 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const once = yield* makeOnce
   const plans = yield* Plans
 
-  /** An API key that only this installation can compute: the same for the same registration, another for any other. */
+  /**
+   * Computes the API key of a registration with an Idempotency-Key. The same registration always has the same key. Only this
+   * installation can compute it.
+   */
   const computedKey = ({ agentId, client, email, idempotencyKey }: Registration) => {
     const text = JSON.stringify([client, idempotencyKey, email, agentId])
     const hex = keyedHash.of("registration", `1${text}`) + keyedHash.of("registration", `2${text}`)
@@ -74,7 +81,10 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       : Effect.succeed(key)
   }
 
-  /** Whether the request repeats an earlier registration. */
+  /**
+   * Returns whether the request repeats an earlier registration. Fails if
+   * that registration had other content or is older than 24 hours.
+   */
   const isRepeated = Effect.fnUntraced(function* (accountId: string, apiKey: string) {
     const before = yield* accounts.findRegistration(accountId)
     if (before === null) return false
@@ -83,6 +93,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     return true
   })
 
+  /** Creates the account unless an earlier request did. Returns true if the request repeats an earlier one. */
   const createOnce = Effect.fnUntraced(function* (registration: Registration, accountId: string, apiKey: string) {
     const isReplayed = isRepeated(accountId, apiKey)
     if (yield* isReplayed) return true
@@ -94,7 +105,10 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     )
   })
 
-  /** Returns a new key, or with an Idempotency-Key that of the same registration before (`isReplayed`). */
+  /**
+   * Registers an account and returns its API key. `isReplayed` is true if an
+   * earlier request with the same Idempotency-Key registered the account.
+   */
   const register = Effect.fn("RegisterAgent.register")(function* (registration: Registration) {
     const { client, email, idempotencyKey } = registration
     if (email !== null && domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})

@@ -12,7 +12,10 @@ import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Pas
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** `client` is a keyed hash of the client's address, for the limit. `browser` means that a person reads mails. */
+/**
+ * `client` is a keyed hash of the client's address, for the limit. A
+ * client with `browser` must verify its email address by a mail.
+ */
 export interface Signup {
   readonly client: string
   readonly email: string
@@ -20,13 +23,13 @@ export interface Signup {
   readonly browser: boolean
 }
 
-/** `token` is set for clients that need no verification; others log in after verifying. */
+/** `token` is an access token for clients that need no verification. It is null for others, which log in after the verification. */
 export interface SignedUp {
   readonly accountId: string
   readonly token: Redacted.Redacted | null
 }
 
-/** Browsers have sent Mozilla/ since 1994; programs send their own name or nothing (rule 49). */
+/** Returns true for the User-Agent of a browser. All browsers send Mozilla/; programs send their own name or nothing (rule 49). */
 export const isBrowser = (userAgent: string | undefined): boolean => userAgent?.includes("Mozilla/") ?? false
 
 const window = Duration.hours(24)
@@ -46,9 +49,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
 
   /**
-   * Handles a signup with an unverified address. With a new mail the newest signup wins: its password belongs to the mail's link,
-   * and older links end. Without a new mail the last link stays valid, but if the passwords differ it sets neither, because its
-   * reader may not have chosen the first one. A client causes at most one mail per signup.
+   * Handles another signup with an unverified email address. If a new mail is allowed, the newest signup wins: its password is stored,
+   * and only the link of the new mail is valid. If no mail is allowed, the last link stays valid. If the passwords then differ, the
+   * stored password is removed, because the reader of the last mail may not have chosen it.
    */
   const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: StoredLogin, work: PasswordWork) {
     const { accountId, passwordHash: oldHash } = login
@@ -62,6 +65,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       yield* tokens.removeOf(accountId)
       yield* links.send("verify_email", { accountId, email }, now)
     })
+    // Removes the stored password if this signup, or a concurrent one, has another password.
     const contest = Effect.gen(function* () {
       const newest = Option.getOrNull(yield* logins.byAccount(accountId))
       if (!isSame || newest?.epoch !== login.epoch) yield* logins.setPassword(accountId, null)
@@ -72,13 +76,13 @@ const make = Effect.fnUntraced(function* (perDay: number) {
         const inSameTransaction = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
         return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
-      // The account was closed meanwhile.
+      // The account was closed after its login was read.
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
   /**
-   * Only a created account takes a slot of the limit, not a refused attempt. Probing addresses still uses up slots, one for each
-   * free address. A client's attempts are serialised: concurrent ones would all see the same free slot.
+   * Creates an account with a login. Only a created account takes a slot of the client's limit; a client that probes addresses takes a
+   * slot with each free one. The attempts of a client run one after the other, because concurrent ones would all see the same free slot.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
     const semaphore = yield* RcMap.get(semaphores, signup.client)

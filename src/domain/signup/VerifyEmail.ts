@@ -15,8 +15,8 @@ const make = Effect.gen(function* () {
   const tokens = yield* EmailTokens
 
   /**
-   * Returns whether the account has a password to log in with (SignUp). A token works once. A newer signup removes it, so it is
-   * read again under the account's lock.
+   * Verifies the email address of the token's account. A token works once. A newer signup removes the token, so it is read again under
+   * the account's lock. `hasPassword` is false if signups with different passwords have removed the password (SignUp).
    */
   const verify = Effect.fn("VerifyEmail.verify")(function* (token: Redacted.Redacted) {
     const { accountId } = yield* links.find(purpose, token)
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
   })
 
-  /** Returns the result that `verify` would have; changes nothing. */
+  /** Checks a token without using it. Fails as `verify` would. */
   const look = Effect.fn("VerifyEmail.look")(function* (token: Redacted.Redacted) {
     const { accountId, issuedAt } = yield* links.find(purpose, token)
     yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))

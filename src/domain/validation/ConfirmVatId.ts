@@ -1,4 +1,4 @@
-/** Qualified confirmation: asks the BZSt live and issues the receipt before it answers (rules 27-33). */
+/** Confirms a VAT ID with company data: asks the BZSt and stores the receipt before the response is sent (rules 27-33). */
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
 import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
@@ -14,7 +14,7 @@ import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** `admitted` is the caller's standing when the call was counted. */
+/** An allowed request. `admitted` is the caller's standing after the call was counted. */
 export interface ConfirmationRequest extends AdmittedConfirmation {
   readonly credential: Credential
   readonly reference: string | null
@@ -22,13 +22,13 @@ export interface ConfirmationRequest extends AdmittedConfirmation {
   readonly identity: IdentifiedEvent | undefined
 }
 
-/** The names in receipts: the prefix of their ids and the issuer. */
+/** The operator's names in receipts: the prefix of their ids, and the issuer. */
 export interface ReceiptNames {
   readonly prefix: string
   readonly source: string
 }
 
-/** How often an existing id is replaced by another random one; even a second attempt is practically impossible. */
+/** Maximum number of further attempts if a random receipt id exists already. Even one is practically never needed. */
 const maxIdAttempts = 5
 
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
@@ -42,7 +42,10 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     return id === null ? yield* Effect.die("No receipt id could be generated") : id
   })
 
-  /** Only VIES discloses names, and not for every member state; the BZSt never does. Otherwise they stay empty. */
+  /**
+   * Returns name and address from the newest answer, or empty strings. Only
+   * VIES discloses them, for some member states; the BZSt never does.
+   */
   const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
     const { company_address, company_name } = Option.match(yield* cache.newest(vatId), {
       onNone: () => ({ company_name: null, company_address: null }),
@@ -51,6 +54,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     return { official_name: company_name ?? "", official_address: company_address ?? "" }
   })
 
+  /** Stores the receipt and charges the caller. Fails with StreamExists if the random receipt id exists. */
   const issue = Effect.fnUntraced(function* (request: ConfirmationRequest, confirmed: Confirmed) {
     const { answer, attempts } = confirmed
     const { admitted, caller, credential, vatId } = request
@@ -88,7 +92,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
       const event = refusalOf(request, outcome.failure)
-      // A refusal closes a task that was accepted before; otherwise none was.
+      // The refusal closes the task only if the task was accepted by an earlier event.
       const closing = identity?.accepted === undefined ? identity : undefined
       const charge = { event, units: 0, admitted, identity: closing } as const
       yield* recordCharge(credential, caller, (current) => Effect.succeed({ ...charge, caller: current })).pipe(

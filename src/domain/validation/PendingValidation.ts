@@ -1,4 +1,4 @@
-/** Validations that may be answered later: their facts, their ids, and when they are tried again. */
+/** Validations that may be answered later: their events, their computed ids, and the delays between attempts. */
 import { DateTime, Duration, Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
@@ -20,7 +20,7 @@ const Company = Schema.Struct({
   city: Schema.NullOr(Schema.String)
 })
 
-/** Supplied parameters of the request. */
+/** The personal document of an accepted validation: the supplied requester, company data and reference. */
 const AcceptedDocument = Schema.Struct({
   requester_vat_id: Schema.optionalKey(Schema.String),
   company: Schema.optionalKey(Company),
@@ -29,8 +29,8 @@ const AcceptedDocument = Schema.Struct({
 export type AcceptedDocument = typeof AcceptedDocument.Type
 
 /**
- * A validation was accepted. The event's id is the id of the validation. `request_hash` is a keyed hash of a request with an Idempotency-Key.
- * `reference_hash` is a keyed hash of the reference. Requester, company and reference are in the personal document.
+ * A validation was accepted. The id of the event is the id of the validation. `request_hash` is a keyed hash of the request; null
+ * without an Idempotency-Key. `reference_hash` is a keyed hash of the reference. Requester, company and reference are in the personal document.
  */
 export const ValidationAccepted = DomainEvent.definePersonal(
   [
@@ -52,43 +52,48 @@ export const ValidationAccepted = DomainEvent.definePersonal(
 /** No source answered before the validation expired. Nothing is known about the VAT ID, and nothing was charged. */
 export const ValidationExpired = DomainEvent.define("ValidationExpired", 1, Schema.Struct(ofTask))
 
-/** Reason for a cancellation: a request, the end of the key, a plan that no longer allows it, or an erasure of personal data. */
+/**
+ * Why a validation was cancelled: the client requested it, its API key was
+ * revoked, its plan no longer allows it, or its personal data was erased.
+ */
 export const CancelReason = Schema.Literals(["requested", "key_revoked", "not_allowed", "erased"])
 export type CancelReason = typeof CancelReason.Type
 
-/** A validation ended without an answer. Nothing was charged. */
+/** A validation was cancelled before it had an answer. Nothing was charged. */
 export const ValidationCancelled = DomainEvent.define(
   "ValidationCancelled",
   1,
   Schema.Struct({ ...ofTask, reason: CancelReason })
 )
 
-/** A UUIDv8 (RFC 9562, 5.8) of the SHA-256 of the parts: the same on every replica. */
+/** Returns a UUIDv8 (RFC 9562, 5.8) made from the SHA-256 of the parts. It is the same on every replica. */
 export const computedId = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">, ...parts: ReadonlyArray<string>): string => {
   const hex = sha256Hex(parts.join("\0"))
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** The id of the event that closes a task. All closing events have the same id, so a task is closed once. */
+/**
+ * Returns the id of the event that closes a task. Every event that can close the task has this id, so only one of them is stored.
+ */
 export const closingId = (crypto: Pick<PureCrypto, "sha256Hex">, taskId: string): string => computedId(crypto, "closed", taskId)
 
-/** A request for an accepted validation. */
+/** The facts about a new task that its acceptance stores. */
 export interface Opening {
   readonly expiresAt: DateTime.Utc
-  /** Null without an Idempotency-Key. */
+  /** Keyed hash of the request; null without an Idempotency-Key. */
   readonly requestHash: string | null
   readonly referenceHash: string | null
 }
 
-/** The task that a validation belongs to. `opening` is null if the task was accepted before. */
+/** The task that a validation answers. `opening` is null if an earlier event accepted the task. */
 export interface ValidationTask {
   readonly taskId: string
   readonly closingId: string
   readonly opening: Opening | null
 }
 
-/** The personal document of an acceptance. */
+/** Returns the personal document of an accepted validation; undefined if the client supplied none of the data. */
 export const documentOf = (
   requesterVatId: string | null,
   company: CompanyData | null,
@@ -102,17 +107,18 @@ export const documentOf = (
         ...(reference === null ? {} : { reference })
       }
 
+/** Delays after the first attempts, and after each further attempt. */
 const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
 const longestWait = Duration.minutes(30)
 
-/** The delay after attempt number `attempts`. `random` (0 to 1) varies it by ±20 %, so that tasks spread out. */
+/** Returns the delay after the attempt number `attempts`. `random` (0 to 1) varies it by ±20 %, so that tasks spread out. */
 export const retryDelay = (attempts: number, random: number): Duration.Duration =>
   Duration.times(waits[attempts - 1] ?? longestWait, 0.8 + 0.4 * random)
 
-/** The failure of a task whose key has used up its quota. */
+/** The failure that is stored for a task whose key has used up its quota. */
 export const quotaFailure = "QUOTA"
 
-/** The same delay for a task without quota, which a new month renews. */
+/** Returns the delay for a task without quota: the retry delay, at most until the new quota begins at `periodEnd`. */
 export const quotaDelay = (
   attempts: number,
   random: number,

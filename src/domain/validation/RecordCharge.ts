@@ -1,4 +1,4 @@
-/** Records a charge for work that is done, such as a source's answer or outage, on the newest state of the caller. */
+/** Records the result of a finished call of a source, and charges the caller in its newest state. */
 import { Effect } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
@@ -6,12 +6,12 @@ import { type Credential, Identity, refresh } from "#domain/callers/Identity.ts"
 import { type Charge, Metering } from "#domain/callers/Metering.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** How often a charge is repeated while keys or plans of any account keep changing. */
+/** Maximum number of attempts. An attempt fails if keys or plans of any account have changed. */
 const maxAttempts = 10
 
 /**
- * Returns a function that records the charge that `chargeOf` creates for the caller. If a key was revoked or a plan changed,
- * reads the caller again and charges it in its new state: the source was asked already, so the work is not repeated.
+ * Returns a function that records the charge that `chargeOf` returns for the caller. If keys or plans have changed, it reads the caller
+ * again and repeats only the charge, because the source was called already.
  */
 export const make = Effect.gen(function* () {
   const identity = yield* Identity
@@ -29,6 +29,6 @@ export const make = Effect.gen(function* () {
       if (recorded.failure._tag !== "PreconditionFailed") return yield* recorded.failure
       caller = yield* refresh(identity, credential)
     }
-    return yield* new StoreUnavailable({ cause: "Keys or plans changed at each attempt to record a charge" })
+    return yield* new StoreUnavailable({ cause: "Keys or plans changed at every attempt to record a charge" })
   })
 })

@@ -1,4 +1,4 @@
-/** The main use case: validates a VAT ID against cache and sources, and records the result (rules 12-25). */
+/** The main use case: validates a VAT ID with the answer cache and the sources, and records the result (rules 12-25). */
 import { Clock, Context, Effect, Layer, MutableRef, Option, Result } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
 import { AnswerCache, type Freshness, isFresh, isServableStale, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
@@ -24,7 +24,7 @@ import {
 import * as ValidationCharges from "#domain/validation/ValidationCharges.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 
-/** How long answers may be served, and whose VAT IDs the BZSt is asked to confirm. */
+/** How long answers may be served, and which VAT IDs may be confirmed. */
 export interface ValidationRules {
   readonly freshness: Freshness
   readonly countries: ConfirmationCountries
@@ -41,7 +41,7 @@ export type ValidationFailure =
 
 type Answering<A> = Effect.Effect<A, ValidationFailure | PreconditionFailed>
 
-/** How a cache miss is answered: by a confirmation or a lookup. */
+/** What to do with a question that the cache does not answer: a confirmation, or a lookup in the sources. */
 interface Asking<A> {
   readonly confirm: (question: Question, confirmation: AdmittedConfirmation) => Answering<A>
   readonly lookUp: (question: Question, stored: Option.Option<StoredAnswer>) => Answering<A>
@@ -49,7 +49,7 @@ interface Asking<A> {
 
 type Counting = Pick<Effect.Success<typeof Admission.make>, "countWork" | "isCountedFirst">
 
-/** Asks the sources now. */
+/** Answers questions now, by calling the sources. */
 const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { countWork }: Counting) {
   const sources = yield* Sources
   const confirmations = yield* ConfirmVatId
@@ -91,11 +91,14 @@ const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { c
   return now
 })
 
-/** Keeps the question for later. */
+/** Answers questions later: stores each as a task, for which the task engine calls the sources. */
 const makeLater = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Counting) {
   const records = yield* ValidationCharges.make
 
-  /** The same append counts the call, unless the caller is likely to be refused. */
+  /**
+   * Stores the accepted task. The same append counts the call, unless the
+   * caller is likely to be refused: then the call is counted first.
+   */
   const accept = (question: Question, task: ValidationTask) => {
     const { caller, request } = question
     const hasQuota = caller._tag === "Key" && caller.used < caller.limit
@@ -109,7 +112,7 @@ const makeLater = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Co
   })
 })
 
-/** Makes no calls. */
+/** Leaves questions without an answer: calls no source and stores no task. */
 const never: Asking<null> = { confirm: () => Effect.succeed(null), lookUp: () => Effect.succeed(null) }
 
 const make = Effect.fnUntraced(function* (rules: ValidationRules) {
@@ -156,12 +159,13 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   }
 
   return {
+    /** Answers from the cache or from the sources. */
     validate: (request: ValidationRequest) => answerWith(request, now).pipe(validationMetrics(request)),
-    /** Answers from the cache, or accepts the task and answers null. */
+    /** Answers from the cache; otherwise accepts the task and returns null. */
     accept: (request: ValidationRequest, task: ValidationTask) => answerWith({ ...request, task }, later(task)),
-    /** Answers from the cache; null, and nothing is recorded, if there is no fresh answer. */
+    /** Answers from the cache; otherwise records nothing and returns null. */
     answerFromCache: (request: ValidationRequest) => answerWith(request, never),
-    /** Counts a call that is rejected because its request is malformed, or that asks nothing at once. */
+    /** Counts a call towards the limit per minute without a validation: its request is malformed, or it submits a batch. */
     refuse: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
   }
 })

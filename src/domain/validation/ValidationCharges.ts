@@ -1,4 +1,4 @@
-/** Records validations: each outcome is one event with its price. */
+/** Records the outcomes of validations: one event for each, with the units that it costs. */
 import { Duration, Effect, MutableRef } from "effect"
 import type { StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -21,16 +21,17 @@ import {
   validationOf
 } from "#domain/validation/ValidationQuestion.ts"
 
-/** Uncounted outages per VAT ID and caller in a sliding hour (rule 36). */
+/** Number of failed validations per VAT ID and caller in a sliding hour that cost nothing, because no source answered (rule 36). */
 const uncountedOutages = { slots: 3, window: Duration.hours(1) }
 
-/** Repeats of cached answers. */
+/** Returns a function that records the repetition of a cached answer. */
 export const makeHit = Effect.gen(function* () {
   const metering = yield* Metering
   const hits = new WeakMap<StoredAnswer, DomainEvent>()
 
   /**
-   * The event of a cache hit. It is the same for all requests without requester and reference, so it is created and encoded once.
+   * Returns the event of a cache hit. It is the same for all requests without
+   * requester and reference, so it is created and encoded once.
    */
   const hitEvent = (question: Question, stored: StoredAnswer) => {
     const isShared = question.requester === null && question.request.reference === null
@@ -41,7 +42,7 @@ export const makeHit = Effect.gen(function* () {
     return event
   }
 
-  /** Repeats a cached answer. Without `admitted` the same append counts the call. */
+  /** Records the repetition of a cached answer. If `admitted` is null, the same append counts the call. */
   return (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
     const { caller, request, vatId } = question
     const repeats = { vatId, asOf: stored.asOf }
@@ -58,13 +59,13 @@ export const makeHit = Effect.gen(function* () {
         MutableRef.set(request.standing, standing)
         return Effect.succeed(validationOf(question, stored.answer, "cache"))
       },
-      // A hit creates no stream.
+      // A cache hit creates no stream, so StreamExists is a defect.
       onFailure: (failure) => (failure._tag === "StreamExists" ? Effect.die(failure) : Effect.fail(failure))
     })
   }
 })
 
-/** Records validations: each outcome is one event with its price. */
+/** Returns functions that record the other outcomes: a live or stale answer, an outage, or an accepted task. */
 export const make = Effect.gen(function* () {
   const rateLimiter = yield* RateLimiter
   const recordCharge = yield* RecordCharge.make
@@ -101,7 +102,10 @@ export const make = Effect.gen(function* () {
     return validationOf(question, answer, "stale")
   })
 
-  /** The first outages are free; a caller that keeps retrying is charged. A task that waits for its answer goes on waiting. */
+  /**
+   * Records that no source answered, and fails with `failure`. The first outages are free; further ones are charged. For a task
+   * nothing is recorded: it is tried again.
+   */
   const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
     const { caller, request, vatId } = question
     if (request.task?.opening === null) return yield* failure
@@ -114,7 +118,7 @@ export const make = Effect.gen(function* () {
     return yield* failure
   })
 
-  /** The task waits for its answer from now on. */
+  /** Records that the task was accepted. */
   const accept = Effect.fnUntraced(function* (question: Question, task: ValidationTask, admitted: Standing | null) {
     const event = acceptedOf(question)
     if (event === undefined) return yield* Effect.die("A task was accepted without an API key")

@@ -1,29 +1,29 @@
-/** Metrics and span attributes of the use cases. They identify neither callers nor VAT IDs. */
+/** Metrics and span attributes of validations. They identify neither callers nor VAT IDs. */
 import { Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /**
- * By `vatproof.cache.outcome`: `hit` is fresh, `stale` is older but served, `miss` asked the sources, `bypass` skipped the cache
- * on request.
+ * Label `vatproof.cache.outcome`: `hit` (a fresh answer was served), `stale` (an older answer was served), `miss` (the sources were called)
+ * or `bypass` (the request excluded cached answers).
  */
 const cacheLookUps = Metrics.counter("vatproof.cache.lookups", {
   unit: "{lookup}",
   description: "Validations by the state of the cache"
 })
 
-/** By `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
+/** Labels `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
 const verdicts = Metrics.counter("vatproof.verdicts", {
   unit: "{validation}",
   description: "Validations by verdict and source; none: no source could answer"
 })
 
-/** By `vatproof.plan`. */
+/** Label `vatproof.plan`. */
 const quotaRefusals = Metrics.counter("vatproof.quota.refusals", {
   unit: "{request}",
   description: "Requests refused because the plan's validations are used up"
 })
 
-/** The counted properties of a validation. */
+/** The properties of a validation that its metrics count. */
 interface Counted {
   readonly answer: { readonly valid: boolean; readonly source: string }
   readonly served: "live" | "cache" | "stale"
@@ -36,7 +36,10 @@ interface MeasuredRequest {
   readonly company: object | null
 }
 
-/** Counts the outcome of a validation and annotates its span. Other failures are the client's and appear in the HTTP metrics. */
+/**
+ * Counts the outcome of a validation and annotates its span. Failures that are
+ * not counted here are caused by clients; the HTTP metrics count them.
+ */
 export const validationMetrics =
   (request: MeasuredRequest) =>
   <A extends Counted, E, R>(validation: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -55,7 +58,7 @@ export const validationMetrics =
 const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown } =>
   Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
 
-/** The series of one combination of outcome, verdict and source, created once. */
+/** The series for one combination of cache outcome, verdict and source. They are created once. */
 interface Series {
   readonly labels: Readonly<Record<string, string>>
   readonly lookUps: Metric.Metric<number, unknown>

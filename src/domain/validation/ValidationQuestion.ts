@@ -1,4 +1,4 @@
-/** The question of a validation, the rules that allow it, and its events (rules 12, 26). */
+/** Turns a request for a validation into a question that the rules allow, and into events (rules 12, 26). */
 import { Result } from "effect"
 import type * as Admission from "#domain/callers/Admission.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
@@ -22,7 +22,7 @@ import * as VatIds from "#domain/vat/VatId.ts"
 import type { Answer, Attempt } from "#domain/vat/Verdict.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
-/** `input` is the VAT ID as the client sent it. */
+/** A request for a validation. `input` is the VAT ID as the client sent it. */
 export interface ValidationRequest extends Admission.Call {
   readonly input: string
   readonly requesterVatId: string | null
@@ -32,15 +32,15 @@ export interface ValidationRequest extends Admission.Call {
   readonly forceLive: boolean
   /** False disables the fallback from VIES to the BZSt. */
   readonly mayAskBzst?: boolean
-  /** The task of a validation that has an id of its own. */
+  /** The task that the answer closes, for a validation with an id. */
   readonly task?: ValidationTask
-  /** Ensures one event per Idempotency-Key for a confirmation without a task. */
+  /** The computed event id of a confirmation without a task, so that its Idempotency-Key gives only one event. */
   readonly identity?: IdentifiedEvent
 }
 
 /**
- * `served` is `live` for a new answer of the source, `cache` for a fresh older one, `stale` for an old one during an outage of
- * every source.
+ * The result of a validation. `served` is `live` for a new answer of a source, `cache` for a cached answer that is still fresh, and `stale`
+ * for an older cached answer during an outage of the sources.
  */
 export interface Validation {
   readonly vatId: VatIds.VatId
@@ -51,13 +51,13 @@ export interface Validation {
   readonly confirmation: Confirmation | null
 }
 
-/** `requestId` is the BZSt's own number of the check. */
+/** `requestId` is the BZSt's number of the request. */
 export interface Confirmation {
   readonly receipt: Receipt
   readonly requestId: string | null
 }
 
-/** A request that passed the rules. */
+/** A request that the rules allow, with its parsed VAT IDs. */
 export interface Question {
   readonly request: ValidationRequest
   readonly caller: Caller
@@ -69,7 +69,7 @@ export interface Question {
 /** The reasons to reject a request before the quota is checked. */
 export type Refusal = VatIds.InvalidVatId | ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester
 
-/** Checks the rules of a request in their order (rules 12, 26). */
+/** Returns the question of a request, or the first refusal in the order of the rules (12, 26). */
 export const questionOf = (
   request: ValidationRequest,
   caller: Caller,
@@ -86,7 +86,9 @@ export const questionOf = (
   return Result.map(requesterOf(caller, requesterVatId), (requester) => ({ ...plain, requester }))
 }
 
-/** Returns the requester's VAT ID if it is allowed; a supplied field is never ignored silently. */
+/**
+ * Returns the requester's VAT ID. Fails if the caller may not send one or it is not German, so that it is never ignored silently.
+ */
 const requesterOf = (caller: Caller, text: string): Result.Result<VatIds.VatId, ApiKeyRequired | InvalidRequester> =>
   caller._tag === "Anonymous"
     ? Result.fail(new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" }))
@@ -113,7 +115,10 @@ interface Served {
   readonly attempts?: ReadonlyArray<Attempt>
 }
 
-/** The event of a verdict. Only a live one contains the answer; the others refer to the position of that event. */
+/**
+ * Returns the event of a verdict. The event of a live verdict contains
+ * the answer; others have the position of the event that does.
+ */
 export const eventOf = (
   question: Question,
   { answered_at, source, valid }: CachedAnswer,
@@ -135,7 +140,7 @@ export const eventOf = (
   )
 }
 
-/** The acceptance of the question's task. */
+/** Returns the event that accepts the question's task; undefined if there is no new task. */
 export const acceptedOf = (question: Question): DomainEvent | undefined => {
   const { caller, request, vatId } = question
   const opening = request.task?.opening ?? null
@@ -152,7 +157,7 @@ export const acceptedOf = (question: Question): DomainEvent | undefined => {
   return ValidationAccepted.make(facts, documentOf(request.requesterVatId, request.company, request.reference))
 }
 
-/** The key that makes the answering event unique, if one is required. */
+/** Returns the computed id for the event that answers the question; undefined if it needs none. */
 export const identityOf = (question: Question): IdentifiedEvent | undefined => {
   const { identity, task } = question.request
   if (task === undefined) return identity

@@ -1,11 +1,14 @@
-/** The newest answer of a source per VAT ID, shared by all replicas: a projection of the log, so it is as durable as the log. */
+/**
+ * The newest answer of a source for each VAT ID. All replicas share it. It
+ * is a projection of the log, so it is as durable as the log.
+ */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 
-/** The part of an answer that responses show. The evidence stays in the event. */
+/** The part of an answer that responses show, without the evidence. */
 export const CachedAnswer = Schema.Struct({
   source: SourceName,
   valid: Schema.Boolean,
@@ -16,8 +19,8 @@ export const CachedAnswer = Schema.Struct({
 export type CachedAnswer = typeof CachedAnswer.Type
 
 /**
- * An answer and the position of its event. `asOf` is the position of the newest event about the answer: that event or its
- * erasure. Repeating the answer requires `asOf` as a precondition.
+ * An answer and the position of its event. `asOf` is the position of the newest event about the answer: the answer itself, or its
+ * erasure. An append that repeats the answer has `asOf` as a precondition.
  */
 export interface StoredAnswer {
   readonly position: number
@@ -28,19 +31,22 @@ export interface StoredAnswer {
 export class AnswerCache extends Context.Service<
   AnswerCache,
   {
-    /** Returns the newest answer, possibly from this process's cache: the append that repeats it checks `asOf`. */
+    /**
+     * Returns the newest answer for a VAT ID, possibly from the cache of this process. It may be outdated: the append that
+     * repeats it checks `asOf`.
+     */
     readonly newest: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
-    /** Same, bypassing the cache. */
+    /** Returns the newest answer for a VAT ID from the database. */
     readonly refresh: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
-    /** Succeeds if the cache can be read. */
+    /** Succeeds if the database can be read. */
     readonly ping: Effect.Effect<void, StoreUnavailable>
   }
 >()("vatproof/domain/vat/AnswerCache") {}
 
-/** Entries in the cache of a process, up to a kilobyte each. */
+/** Maximum number of entries in the cache of a process, of up to a kilobyte each. */
 const maxAnswers = 20_000
 
-/** Caches the answers of the underlying AnswerCache. */
+/** Caches the answers of the underlying AnswerCache in this process. */
 export const layerCached = Layer.effect(
   AnswerCache,
   Effect.gen(function* () {
@@ -65,21 +71,25 @@ export const layerCached = Layer.effect(
   })
 )
 
-/** How long an answer may be served. Ages count from the source's own time, not from the time of storage (rules 16, 18). */
+/**
+ * How long answers may be served: valid and invalid ones as fresh, and older
+ * ones as stale. Ages count from the time of the source (rules 16, 18).
+ */
 export interface Freshness {
   readonly valid: Duration.Duration
   readonly invalid: Duration.Duration
   readonly stale: Duration.Duration
 }
 
+/** Returns true if the answer may be served without a call of a source. */
 export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number): boolean =>
   isYounger(answer, answer.valid ? valid : invalid, nowMs)
 
-/** Returns true for an old answer that may be served during an outage of every source. */
+/** Returns true if the answer may be served during an outage of the sources. */
 export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
   isYounger(answer, stale, nowMs)
 
-/** Tolerated lead of a source's clock; an answer from further in the future has no known age. */
+/** Maximum time by which a source's clock may be fast. An answer from further in the future is neither fresh nor stale. */
 const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
 
 const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
@@ -87,5 +97,5 @@ const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, now
   return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge)
 }
 
-/** The key under which the log finds the newest answer for a VAT ID. */
+/** Returns the key of the newest answer for a VAT ID in the table `latest`. */
 export const latestKey = (vatId: VatId): string => `answer-${vatId.value}`

@@ -2,11 +2,14 @@
  * The VAT ID structures of the 27 member states and of Northern Ireland, as the Commission's VIES FAQ publishes them
  * (https://ec.europa.eu/taxation_customs/vies/#/faq, question 11; read 2026-10).
  *
- * Structure only: a failed public check digit never rejects, because real numbers fail public algorithms for months after a
- * rule change. `[A-Z0-9+*]` is the published "letter, digit, + or *".
+ * Only the structure is checked. Check digits are not, because after a change of rules real numbers fail the public algorithms for
+ * months. `[A-Z0-9+*]` stands for the published "letter, digit, + or *".
  */
 
-/** One member state or Northern Ireland: its VAT prefix, its ISO 3166-1 alpha-2 code (only Greece differs) and the structure after the prefix. */
+/**
+ * One member state or Northern Ireland: its VAT prefix, its ISO 3166-1 alpha-2
+ * code (only Greece differs) and the structure after the prefix.
+ */
 export interface MemberState {
   readonly prefix: string
   readonly alpha2: string
@@ -49,7 +52,7 @@ const rows: ReadonlyArray<MemberState> = [
   row("LU", "Luxembourg", "8 digits", /^\d{8}$/u),
   row("LV", "Latvia", "11 digits", /^\d{11}$/u),
   row("MT", "Malta", "8 digits", /^\d{8}$/u),
-  // Real numbers have 9 digits, B and 2 digits; the published structure is wider, and a 400 must never reject a real number.
+  // Real numbers have 9 digits, B and 2 digits. The published structure is wider, and the service must never reject a real number.
   row("NL", "Netherlands", "12 letters, digits, + or *", /^[A-Z0-9+*]{12}$/u),
   row("PL", "Poland", "10 digits", /^\d{10}$/u),
   row("PT", "Portugal", "9 digits", /^\d{9}$/u),
@@ -60,8 +63,8 @@ const rows: ReadonlyArray<MemberState> = [
   row("XI", "Northern Ireland", "9 or 12 digits, or GD or HA and 3 digits", /^(?:\d{9}|\d{12}|(?:GD|HA)\d{3})$/u)
 ]
 
-/** False for Northern Ireland: VIES checks its VAT IDs, the BZSt does not confirm them. */
+/** Returns false for Northern Ireland. VIES validates its VAT IDs, but the BZSt does not confirm them. */
 export const isMember = ({ prefix }: MemberState): boolean => prefix !== "XI"
 
-/** All 28 rows by VAT prefix. */
+/** All 27 member states and Northern Ireland by VAT prefix. */
 export const memberStates: ReadonlyMap<string, MemberState> = new Map(rows.map((state) => [state.prefix, state]))

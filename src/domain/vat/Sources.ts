@@ -1,20 +1,23 @@
-/** The official sources behind one interface: lookup with failover, and their status. */
+/** The official sources behind one interface: lookup with failover, their status, and the events about their health. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { type Answer, Attempt, FailureReason, SourceName } from "#domain/vat/Verdict.ts"
 
-/** `requester` is the caller's own German VAT ID; `mayFallBack` is false for anonymous callers, who get the EU source only. */
+/**
+ * A question to the sources. `requester` is the caller's own German VAT ID.
+ * If `mayFallBack` is false, only VIES is called, not the BZSt.
+ */
 export interface LookUp {
   readonly vatId: VatId
   readonly requester: VatId | null
   readonly mayFallBack: boolean
-  /** No client waits for the answer. */
+  /** True if no client waits for the answer. */
   readonly isBackground?: boolean
 }
 
-/** No eligible source gave a verdict. `message` says which sources were tried or skipped, and why. */
+/** No source gave a verdict. `message` says which sources were called or skipped, and why. */
 export class SourcesUnavailable extends Schema.TaggedError<SourcesUnavailable>()("SourcesUnavailable", {
   message: Schema.String,
   attempts: Schema.Array(Attempt),
@@ -25,8 +28,8 @@ export const SourceState = Schema.Literals(["operational", "degraded", "unavaila
 export type SourceState = typeof SourceState.Type
 
 /**
- * `latencyMs` is the newest answer's; null before the first one and while unavailable. `answers` is false from the first failure
- * of the whole source until its next answer, even before the source counts as unavailable.
+ * The health of a source. `answers` is false from the first failure of the whole source until its next answer, even if `state` is not yet
+ * `unavailable`. `latencyMs` is the latency of the newest answer; null before the first one and while the source is unavailable.
  */
 export interface SourceStatus {
   readonly state: SourceState
@@ -36,8 +39,8 @@ export interface SourceStatus {
 }
 
 /**
- * Whether VAT IDs of a member state can be validated, by prefix: `degraded` while only the BZSt can. `sinceMs` is when this
- * replica observed the change.
+ * Whether VAT IDs with a prefix can be validated; `degraded` if only the BZSt can validate them. `sinceMs` is the time at which this replica
+ * observed the last change, in milliseconds since 1970.
  */
 export interface MemberStateStatus {
   readonly prefix: string
@@ -57,6 +60,7 @@ export interface SourcesStatus {
 export class Sources extends Context.Service<
   Sources,
   {
+    /** Returns the verdict of the first source that gives one. `attempts` lists all calls. */
     readonly lookUp: (
       lookUp: LookUp
     ) => Effect.Effect<{ readonly answer: Answer; readonly attempts: ReadonlyArray<Attempt> }, SourcesUnavailable>
@@ -64,14 +68,14 @@ export class Sources extends Context.Service<
   }
 >()("vatproof/domain/vat/Sources") {}
 
-/** The stream of a source: its health as each replica observed it. */
+/** Returns the name of the stream for the health of a source, as the replicas observed it. */
 export const sourceStream = (source: SourceName): string => `source-${source}`
 
 const observed = { source: SourceName, member_state: Schema.NullOr(Schema.String), replica: Schema.String }
 
 /**
- * A source is degraded: some calls fail or are slow, but it is still used. `member_state` is the VAT prefix of the affected
- * register, null for the source as a whole; `reason` is the last failure's.
+ * A source, or its register of a member state, is degraded: some calls fail or are slow, but it is still used. `member_state` is the VAT
+ * prefix of the register; null for the source as a whole. `reason` is the reason of the last failure.
  */
 export const SourceDegraded = DomainEvent.define(
   "SourceDegraded",
@@ -89,7 +93,7 @@ export const SourceUnavailable = DomainEvent.define(
 /** A source, or its register of a member state, answers again. */
 export const SourceRecovered = DomainEvent.define("SourceRecovered", 1, Schema.Struct(observed))
 
-/** Records the health of the sources. */
+/** Records changes in the health of the sources. */
 export class SourceLog extends Context.Service<
   SourceLog,
   { readonly record: (source: SourceName, event: DomainEvent.DomainEvent) => Effect.Effect<void, StoreUnavailable> }

@@ -1,10 +1,10 @@
-/** The events of a validation: a verdict, or the failure of every source. Both belong to the caller's stream. */
+/** The events of validations: a verdict, or the failure of all sources. They belong to the caller's stream. */
 import { Schema, Struct } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure, SourceName } from "#domain/vat/Verdict.ts"
 
-/** The caller's parameters besides the VAT ID. */
+/** The parameters of the request. */
 const callerParameters = {
   vat_id: Schema.String,
   force_live: Schema.Boolean,
@@ -23,13 +23,13 @@ const verified = Schema.Struct({
   ...DomainEvent.personalDigest
 })
 
-/** The personal data of a live answer, and the reference. */
+/** The personal document: names and evidence of a live answer, and the caller's reference. */
 const VerifiedDocument = Schema.Struct({ ...Disclosure.mapFields(Struct.map(Schema.optionalKey)).fields, ...Reference.fields })
 
 /**
- * A verdict was returned. A `live` event contains the answer, and its personal document the names and the evidence. `cache` and
- * `stale` events name the position of that event (`answer_position`), and have a document only for a `reference`. `attempts` are
- * the calls for this validation.
+ * A validation had a verdict. If `served` is `live`, the event has the answer, and its personal document the names and the evidence. If
+ * `served` is `cache` or `stale`, `answer_position` is the position of the event with the answer, and there is a personal document only for
+ * a `reference`. `attempts` lists the calls of sources for this validation.
  */
 export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], VerifiedDocument, "answers")
 
@@ -41,7 +41,7 @@ const failed = Schema.Struct({
 })
 
 /**
- * No source gave a verdict, and no older answer could be served. The status of the VAT ID is unknown. `account_id` is the account
- * of the caller's key. There is a personal document only for a `reference`.
+ * No source gave a verdict, and no older answer could be served. The event says nothing about the VAT ID. `account_id` is the account of the
+ * caller's key. There is a personal document only for a `reference`.
  */
 export const VatIdVerificationFailed = DomainEvent.definePersonal(["VatIdVerificationFailed", 1, failed], Reference, "answers")

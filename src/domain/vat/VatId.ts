@@ -1,4 +1,4 @@
-/** Parses and normalises VAT identification numbers: a caller's text becomes a prefix and a number, or an error message. */
+/** Parses and normalises VAT identification numbers. */
 import { Option, Result, Schema } from "effect"
 import { memberStates, type MemberState } from "#domain/vat/MemberStates.ts"
 
@@ -12,17 +12,20 @@ export interface VatId {
   readonly number: string
 }
 
-/** Longer input is rejected without parsing; the longest published structure has 14 characters. */
+/** Longer input is rejected without parsing. A VAT ID has at most 14 characters; callers may add spaces, hyphens and dots. */
 const maxInputLength = 128
 
 const asciiUpper = (text: string) => text.replace(/[a-z]/gu, (letter) => letter.toUpperCase())
 
-/** Strips ASCII spaces, hyphens and dots and upper-cases ASCII letters. Nothing else: `ı` or `１` are not letters or digits. */
+/**
+ * Removes ASCII spaces, hyphens and dots, and converts ASCII letters to
+ * upper case. Other characters stay: `ı` is no letter, `１` no digit.
+ */
 export const normalise = (input: string): string => asciiUpper(input.replace(/[ .-]/gu, ""))
 
 const refuse = (message: string) => Result.fail(new InvalidVatId({ message }))
 
-// Created once: capturing the stack trace of an error costs more than the whole check.
+// The errors are created once, because the stack trace of an error costs more than the whole check.
 const unknownPrefix = refuse("A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI")
 const wrongStructure = new Map(
   Array.from(memberStates.values(), ({ name, prefix, structure }) => [
@@ -31,7 +34,7 @@ const wrongStructure = new Map(
   ])
 )
 
-/** Parses a VAT ID with or without prefix. Bare digits are German; the prefix `GR` means `EL`. */
+/** Parses a VAT ID. Digits without a prefix are a German number; the prefix `GR` means `EL`. */
 export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   if (input.length > maxInputLength) return refuse(`A VAT ID has at most 14 characters; ${input.length} were sent`)
   const text = normalise(input)
@@ -43,7 +46,7 @@ export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   return wrongStructure.get(memberState.prefix) ?? unknownPrefix
 }
 
-/** Parses a VAT ID that must be German, such as the requester's own (rule 26). */
+/** Parses a VAT ID that must be German, such as the VAT ID of a requester (rule 26). */
 export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
 
 export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"

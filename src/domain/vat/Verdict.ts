@@ -1,11 +1,11 @@
-/** The answers and failures of a source. Only an answer decides `valid`: a failure is never "invalid". */
+/** The answers and failures of sources. Only an answer decides whether a VAT ID is valid: a failure is never "invalid". */
 import { Schema } from "effect"
 
 /** The official sources: the EU's VIES and the German BZSt. */
 export const SourceName = Schema.Literals(["vies", "bzst"])
 export type SourceName = typeof SourceName.Type
 
-/** The exact exchange of an answer, for the auditor. `response` holds the body's bytes as UTF-8 text. */
+/** The exact exchange with a source, kept for auditors. `response` has the bytes of the body as UTF-8 text. */
 export const Evidence = Schema.Struct({
   request: Schema.String,
   response: Schema.String,
@@ -15,9 +15,9 @@ export const Evidence = Schema.Struct({
 export type Evidence = typeof Evidence.Type
 
 /**
- * A source's verdict on one VAT ID. `code` is the source's own code (`evatr-0000`; VIES has none for a verdict). `answered_at` is
- * the source's own time (ISO 8601, UTC); names and addresses are null if the member state does not disclose them. `valid_from`
- * and `valid_until` (YYYY-MM-DD) come with BZSt's evatr-2002 and evatr-2006.
+ * A source's verdict on one VAT ID. `code` is the status of the BZSt (`evatr-0000`); null for VIES. `answered_at` is the time by the
+ * source's clock. Name and address are null if the member state does not disclose them. `valid_from` and `valid_until` (YYYY-MM-DD) come
+ * with the BZSt's statuses evatr-2002 and evatr-2006.
  */
 export const Answer = Schema.Struct({
   source: SourceName,
@@ -35,37 +35,37 @@ export type Answer = typeof Answer.Type
 
 const { company_address, company_name, evidence, ...facts } = Answer.fields
 
-/** The part of an answer in the log. */
+/** The part of an answer that its event stores. */
 export const AnswerFacts = Schema.Struct(facts)
 
-/** The part of an answer that may contain personal data: it is stored in a document beside the log. */
+/** The part of an answer that may contain personal data. It is stored in a personal document beside the event. */
 export const Disclosure = Schema.Struct({ company_name, company_address, evidence })
 
 /** Why a source gave no verdict. */
 export const FailureReason = Schema.Literals([
   "unreachable", // the connection failed or broke
-  "timeout",
+  "timeout", // no complete answer in time
   "malformed", // the answer violates the source's contract, or is too large
   "unavailable", // the source reports its own outage
-  "member_state_unavailable", // the register of the member state is down
-  "throttled",
-  "blocked", // our address, or this VAT ID, is blocked
-  "refused", // this requester may not ask this (evatr-0006)
-  "requester_rejected",
-  "input_rejected",
-  "circuit_open", // not asked: too many recent failures
-  "saturated", // not asked: too many calls in flight
-  "over_budget" // not asked: the operator's budget of the day is spent
+  "member_state_unavailable", // the register of the member state is unavailable
+  "throttled", // the source rejects the call because of too many calls
+  "blocked", // the source blocks the address of the service, or this VAT ID
+  "refused", // the requester may not ask about this VAT ID (evatr-0006)
+  "requester_rejected", // the source rejects the VAT ID of the requester
+  "input_rejected", // the source rejects the VAT ID or the company data
+  "circuit_open", // not called: the circuit breaker is open
+  "saturated", // not called: too many calls are in flight
+  "over_budget" // not called: the operator's budget of the day is spent
 ])
 export type FailureReason = typeof FailureReason.Type
 
 /**
- * One attempt without a verdict.
+ * A call of a source failed without a verdict.
  *
- * `scope` names the unhealthy part: the whole source, the member state's register behind it, or only this question. `retry`: `soon`
- * may be retried within the request, `later` is transient but must not be retried at once, `never` is final. `code` is the
- * source's own code, otherwise the HTTP status (`HTTP 502`) or the network error (`ECONNREFUSED`), if any. `retry_after_s` is the
- * pause that the source requested, if any.
+ * `scope` says what failed: the whole source, its register of the member state, or only this question. `retry` is `soon` if the request may
+ * retry the call, `later` for a transient failure that must not be retried at once, and `never` for a final failure. `code` is the code of the
+ * source, otherwise the HTTP status (`HTTP 502`) or the network error (`ECONNREFUSED`), if any. `retry_after_s` is the pause in seconds that
+ * the source requested, if any.
  */
 export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFailure", {
   source: SourceName,
@@ -80,10 +80,10 @@ export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFa
   }
 }
 
-/** The code of a question that was not asked because the budget of the day is spent. */
+/** The `code` of a failure with the reason `over_budget`. */
 export const overBudget = "BUDGET"
 
-/** One call to a source, as stored in the log: `outcome` is `answered` or the reason for the failure. */
+/** A call of a source, as events store it. `outcome` is `answered` or the reason for the failure. */
 export const Attempt = Schema.Struct({
   source: SourceName,
   outcome: Schema.Union([Schema.Literal("answered"), FailureReason]),

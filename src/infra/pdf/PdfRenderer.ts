@@ -1,6 +1,6 @@
 /**
- * Renders receipts as PDF in a worker thread, because one takes a tenth of a second of CPU. The thread starts with the first
- * receipt.
+ * Renders receipts as PDF in a worker thread, because one takes a tenth of
+ * a second of CPU. The thread starts with the first receipt.
  */
 import { Worker } from "node:worker_threads"
 import { Effect, Fiber, Layer } from "effect"

@@ -9,8 +9,8 @@ import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
 /**
- * At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat Sheet, read 2026-11). Stored hashes keep their own
- * parameters.
+ * At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat
+ * Sheet, read 2026-11). Stored hashes keep their own parameters.
  */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const saltBytes = 16

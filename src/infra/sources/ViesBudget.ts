@@ -1,6 +1,6 @@
 /**
- * The operator's daily budget of questions to VIES, for all replicas (rule 88). Questions that no client waits for leave a fifth of it to those that
- * one waits for.
+ * The operator's daily budget of questions to VIES, for all replicas (rule 88). Questions
+ * that no client waits for leave a fifth of it to those that one waits for.
  */
 import { Duration, Effect, Metric, Schedule } from "effect"
 import { RateLimiter, type Spending } from "#domain/callers/RateLimiter.ts"

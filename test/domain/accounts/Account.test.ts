@@ -19,12 +19,12 @@ import {
 describe("an email address", () => {
   const issuedAt = start
 
-  it("is verified by a token of the same day", () => {
+  it("is verified by a token that was just issued", () => {
     const decided = verifyEmail(given(signedUp, requested()), { issuedAt, now: after("1 second") })
     assert.deepStrictEqual(Result.getOrThrow(decided), EmailVerified.make({ account_id, by: "mail" }))
   })
 
-  it("is verified by a token that is 24 hours old, and not by one a millisecond older", () => {
+  it("is verified by a token that is 24 hours old, but not by an older one", () => {
     const state = given(signedUp, requested())
     assert.isTrue(Result.isSuccess(verifyEmail(state, { issuedAt, now: after("24 hours") })))
     assert.strictEqual(refusal(verifyEmail(state, { issuedAt, now: after(Duration.millis(86_400_001)) })), "TokenExpired")
@@ -34,31 +34,31 @@ describe("an email address", () => {
     assert.strictEqual(refusal(verifyEmail(given(signedUp, requested(), verified), { issuedAt, now: start })), "InvalidToken")
   })
 
-  it("gets a second mail only after ten minutes", () => {
+  it("gets a second verification mail only after ten minutes", () => {
     const state = given(signedUp, requested())
     assert.deepStrictEqual(requestVerification(state, after("599 seconds")), [])
     assert.deepStrictEqual(requestVerification(state, after("600 seconds")), [EmailVerificationRequested.make({ account_id })])
   })
 
-  it("gets a third mail only ten minutes after the second", () => {
+  it("gets a third verification mail only ten minutes after the second", () => {
     const state = given(signedUp, requested(), requested(after("10 minutes")))
     assert.deepStrictEqual(requestVerification(state, after("19 minutes")), [])
     assert.lengthOf(requestVerification(state, after("20 minutes")), 1)
   })
 
-  it("gets no mail once it is verified, or without a login", () => {
+  it("gets no verification mail if it is verified, or if its account has no login", () => {
     assert.deepStrictEqual(requestVerification(given(signedUp, requested(), verified), after("1 day")), [])
     assert.deepStrictEqual(requestVerification(given(registered), after("1 day")), [])
   })
 })
 
-it("a change of the plan keeps keys and verification", () => {
+it("a changed plan changes neither the keys of an account nor its verification", () => {
   const before = given(signedUp, verified, issued("svc_live_aaa"))
   const changed = evolve(before, PlanChanged.make({ account_id, plan: "business", per_month: null }), start)
   assert.deepStrictEqual(changed, { ...before, plan: "business" })
 })
 
-it("the events of an account contain no personal data", () => {
+it("the events of an account have no fields for personal data", () => {
   const fields = [AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged, ApiKeyIssued, ApiKeyRevoked].map(
     ({ schema, type }) => [type, "fields" in schema ? Object.keys(Object(schema.fields)) : []]
   )

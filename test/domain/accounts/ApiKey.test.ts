@@ -15,7 +15,7 @@ const keyOf = (values: ReadonlyArray<number>) => fromEntropy(Uint8Array.from(val
 const key = keyOf(Array.from({ length: entropyBytes }, (_, index) => index * 3))
 
 describe("an API key", () => {
-  it.prop("is svc_live_, 32 characters and the CRC-32 of both", [entropy], ([values]) => {
+  it.prop("consists of svc_live_, 32 random characters and the CRC-32 of both", [entropy], ([values]) => {
     const made = fromEntropy(Uint8Array.from(values))
     if (made === null) return
     assert.match(made, /^svc_live_[0-9A-Za-z]{38}$/u)
@@ -23,7 +23,7 @@ describe("an API key", () => {
     assert.isTrue(isWellFormed(made))
   })
 
-  it("uses each character of the alphabet equally often", () => {
+  it("has each character of the alphabet equally often", () => {
     const drawn = new Map<string, number>()
     for (let first = 0; first < 248; first += 1) {
       const character = keyOf(Array.from({ length: entropyBytes }, () => first)).charAt(9)
@@ -33,14 +33,14 @@ describe("an API key", () => {
     assert.deepStrictEqual([...new Set(drawn.values())], [4])
   })
 
-  it("skips bytes that would bias the distribution of characters", () => {
+  it("is made without random bytes that would bias the distribution of its characters", () => {
     assert.isNull(fromEntropy(new Uint8Array(entropyBytes).fill(248)))
     assert.isNull(fromEntropy(new Uint8Array(31)))
     const late = new Uint8Array(entropyBytes).fill(255, 0, 32)
     assert.strictEqual(fromEntropy(late)?.slice(9, 41), "0".repeat(32))
   })
 
-  it("is rejected with a changed, swapped, missing or additional character", () => {
+  it("is malformed if a character is changed, swapped, missing or added", () => {
     assert.isTrue(isWellFormed(key))
     for (let at = 9; at < key.length; at += 1) {
       const other = key.charAt(at) === "x" ? "y" : "x"
@@ -61,7 +61,7 @@ describe("an API key", () => {
     key.toLowerCase(),
     key.replace("svc_live_", "svc_test_"),
     "x".repeat(100_000)
-  ])("is not %j", (text) => {
+  ])("does not have the form %j", (text) => {
     assert.isFalse(isWellFormed(text))
   })
 

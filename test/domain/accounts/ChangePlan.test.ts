@@ -17,20 +17,20 @@ const agreed: Terms = { plan: "enterprise", perMonth: 250_000 }
 const free: Terms = { plan: "free", perMonth: null }
 
 const cases: ReadonlyArray<readonly [string, ReadonlyArray<DomainEvent>, Terms, ReadonlyArray<DomainEvent>]> = [
-  ["puts a new account on a plan", [registered], business, [changed(business)]],
-  ["puts an account that signed up on a plan", [signedUp], business, [changed(business)]],
-  ["sets a number of its own", [registered, changed(business)], agreed, [changed(agreed)]],
-  ["takes the number away with the plan", [registered, changed(agreed)], free, [changed(free)]],
+  ["sets the plan of a registered account", [registered], business, [changed(business)]],
+  ["sets the plan of an account that signed up", [signedUp], business, [changed(business)]],
+  ["sets a limit per month for the account", [registered, changed(business)], agreed, [changed(agreed)]],
+  ["removes the limit of the account together with its plan", [registered, changed(agreed)], free, [changed(free)]],
   [
-    "takes the number away alone",
+    "removes the limit of the account and keeps its plan",
     [registered, changed(agreed)],
     { ...agreed, perMonth: null },
     [changed({ ...agreed, perMonth: null })]
   ],
-  ["goes back", [registered, changed(business)], free, [changed(free)]],
-  ["does nothing for the plan of a new account", [registered], free, []],
-  ["does nothing for the plan it has", [registered, changed(business)], business, []],
-  ["does nothing for the number it has", [signedUp, changed(agreed)], agreed, []]
+  ["sets the former plan again", [registered, changed(business)], free, [changed(free)]],
+  ["records no event for the plan that a new account has", [registered], free, []],
+  ["records no event for a plan that the account has", [registered, changed(business)], business, []],
+  ["records no event for a limit that the account has", [signedUp, changed(agreed)], agreed, []]
 ]
 
 describe("ChangePlan", () => {

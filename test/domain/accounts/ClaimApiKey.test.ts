@@ -42,7 +42,7 @@ const claimed = ApiKeyClaimed.make({
 })
 
 describe("claiming a key", () => {
-  it("is an event of both accounts, and moves the key from one to the other", () => {
+  it("records an event for both accounts, and moves the key from the agent's account to the claiming account", () => {
     const decided = Result.getOrThrow(claimKey({ claimer, holder }, asked, now))
     assert.deepStrictEqual(decided, { released: [released], claimed: [claimed] })
     assert.deepStrictEqual(evolve(holder, released, now).keys, [])
@@ -50,7 +50,7 @@ describe("claiming a key", () => {
     assert.deepStrictEqual(key, { keyId: "key", prefix, secrets: [{ prefix, at: now }], revoked: false })
   })
 
-  it("records no event for the account that has the key", () => {
+  it("records no event if the claiming account has the key already", () => {
     const states = { claimer: given(person, ...signedUp, claimed), holder: given(agent, ...registered, released) }
     assert.deepStrictEqual(Result.getOrThrow(claimKey(states, asked, now)), { released: [], claimed: [] })
   })
@@ -63,7 +63,7 @@ describe("claiming a key", () => {
       assert.strictEqual(refusal(claimKey({ claimer, holder: other }, asked, now))._tag, "ApiKeyNotClaimable")
   })
 
-  it("is rejected for a revoked key and for a former secret, like for an unknown key", () => {
+  it("is rejected for a revoked key and for a former secret with the same error as for an unknown key", () => {
     const facts = { account_id: agent, key_id: "key", prefix: "svc_live_bbb" }
     for (const event of [
       ApiKeyRevoked.make({ ...facts, by: "operator" }),
@@ -72,7 +72,7 @@ describe("claiming a key", () => {
       assert.strictEqual(refusal(claimKey({ claimer, holder: evolve(holder, event, at) }, asked, now))._tag, "UnknownApiKey")
   })
 
-  it("is rejected if the account has 25 active keys, or had a key with the same prefix", () => {
+  it("is rejected if the claiming account has 25 active keys, or has had a key with the same prefix", () => {
     const others = Array.from({ length: 25 }, (_, index) => issued(person, `key ${index}`, `svc_live_${100 + index}`))
     const full = given(person, ...signedUp, ...others)
     assert.strictEqual(refusal(claimKey({ claimer: full, holder }, asked, now))._tag, "RateLimitExceeded")

@@ -18,7 +18,7 @@ const closed = AccountClosed.make({ account_id })
 const cases: ReadonlyArray<readonly [string, ReadonlyArray<DomainEvent>, ReadonlyArray<DomainEvent>]> = [
   ["closes an account without keys", [signedUp], [closed]],
   [
-    "revokes every key that is left, then closes",
+    "revokes every active key, then closes the account",
     [signedUp, issued("a"), issued("b"), issued("c"), revoked("b", "owner")],
     [revoked("a", "operator"), revoked("c", "operator"), closed]
   ]

@@ -19,27 +19,27 @@ describe("issuing a key", () => {
   const issue = (state: ReturnType<typeof given>, now = start, candidates = [candidate("svc_live_new")]) =>
     issueKey(state, { candidates, now })
 
-  it("stores neither the key nor its name", () => {
+  it("stores the id, the prefix and the SHA-256 of the key, but neither the key nor its name", () => {
     const decided = Result.getOrThrow(issue(given(signedUp, verified)))
     const expected = ApiKeyIssued.make({ account_id, key_id: "new svc_live_new", prefix: "svc_live_new", key_sha256: "11" })
     assert.deepStrictEqual(decided?.event, expected)
   })
 
-  it("uses the first candidate whose prefix no key of the account has had", () => {
+  it("takes the first candidate whose prefix no key of the account has had", () => {
     const state = given(signedUp, verified, issued("svc_live_aaa"), issued("svc_live_bbb"), revoked("svc_live_bbb"))
     const candidates = ["svc_live_aaa", "svc_live_bbb", "svc_live_ccc"].map(candidate)
     assert.strictEqual(Result.getOrThrow(issue(state, start, candidates))?.candidate.prefix, "svc_live_ccc")
     assert.isNull(Result.getOrThrow(issue(state, start, candidates.slice(0, 2))))
   })
 
-  it("stops at 25 active keys and continues after a revocation", () => {
+  it("is rejected for an account with 25 active keys, until one is revoked", () => {
     const full = [signedUp, verified, ...prefixes(25).map((prefix) => issued(prefix))]
     assert.isTrue(Result.isSuccess(issue(given(...full.slice(0, -1)))))
     assert.strictEqual(refusal(issue(given(...full))), "RateLimitExceeded")
     assert.isTrue(Result.isSuccess(issue(given(...full, revoked("svc_live_007")))))
   })
 
-  it("stops at 50 keys per month, including revoked ones, until the next month", () => {
+  it("is rejected after 50 keys in a month, including revoked ones, until the next month", () => {
     const facts = prefixes(50).flatMap((prefix) => [issued(prefix), revoked(prefix)])
     assert.isTrue(Result.isSuccess(issue(given(signedUp, verified, ...facts.slice(0, -2)))))
     const refused = Result.flip(issue(given(signedUp, verified, ...facts), DateTime.makeUnsafe("2026-11-30T23:59:59.500Z")))

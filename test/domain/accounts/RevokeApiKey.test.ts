@@ -4,12 +4,12 @@ import { revokeKey } from "#domain/accounts/RevokeApiKey.ts"
 import { given, issued, refusal, revoked, signedUp, verified } from "#test/support/AccountHistory.ts"
 
 describe("revoking a key", () => {
-  it("stores one event", () => {
+  it("records one event", () => {
     const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [revoked("svc_live_aaa")[0]])
   })
 
-  it("stores no second event when repeated", () => {
+  it("records no second event if the key is revoked already", () => {
     const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa"), revoked("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [])
   })

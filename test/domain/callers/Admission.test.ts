@@ -8,7 +8,7 @@ import { assert, it } from "#test/support/Test.ts"
 
 const caller: AnonymousCaller = { _tag: "Anonymous", addressHash: "h", stream: "s", meter: "m", limit: 10, perMinute: 10 }
 
-/** An admission whose meter is at `used`, which `use` changes. `counted` is the number of counted calls. */
+/** An admission with a meter that has the value `used`; `use` sets the value. `counted` returns the number of counted calls. */
 const admissionAt = Effect.fnUntraced(function* (before: number) {
   let used = before
   let counted = 0
@@ -29,7 +29,7 @@ const newCall = (): Admission.Call => ({
   standing: MutableRef.make<Standing | null>(null)
 })
 
-/** Fails `times` times because the answer is out of date. */
+/** A call that fails `times` times with PreconditionFailed, because the cached answer is outdated. */
 const outdated = (times: number) => {
   let attempts = 0
   return {
@@ -42,7 +42,7 @@ const outdated = (times: number) => {
   }
 }
 
-it.effect("repeats a call with an outdated answer after reading the answer again", function* () {
+it.effect("Admission reads an outdated answer again and repeats the call", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(2)
   let refreshed = 0
@@ -51,7 +51,7 @@ it.effect("repeats a call with an outdated answer after reading the answer again
   assert.deepStrictEqual([attempts(), refreshed], [3, 2])
 })
 
-it.effect("gives up after five repetitions", function* () {
+it.effect("Admission repeats a call with an outdated answer at most five times", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(Infinity)
   const failure = yield* Effect.flip(withCaller(newCall(), Effect.void, () => use("answer")))
@@ -59,7 +59,7 @@ it.effect("gives up after five repetitions", function* () {
   assert.strictEqual(attempts(), 6)
 })
 
-it.effect("counts a call once for any number of retries", function* () {
+it.effect("Admission counts a call once for any number of repetitions", function* () {
   const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
   const call = newCall()
   const { use } = outdated(3)
@@ -73,7 +73,7 @@ it.effect("counts a call once for any number of retries", function* () {
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("counts the next call of a rejected caller before its append, until a call is admitted", function* () {
+it.effect("Admission counts the next call of a refused caller before its append, until a call is admitted", function* () {
   const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
   const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
   yield* Effect.flip(ask(newCall()))
@@ -83,7 +83,7 @@ it.effect("counts the next call of a rejected caller before its append, until a 
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("rejects calls beyond the quota, and reports the caller's usage", function* () {
+it.effect("Admission refuses calls beyond the quota, and sets the standing of the call", function* () {
   const { count, countWork, counted } = yield* admissionAt(10)
   const call = newCall()
   assert.strictEqual((yield* Effect.flip(countWork(call, caller)))._tag, "QuotaExceeded")

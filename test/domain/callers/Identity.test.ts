@@ -24,7 +24,7 @@ const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
 
 type Failure = InvalidApiKey | StoreUnavailable
 
-/** A cache over a source that counts its reads, and fails while `failure` is set. */
+/** A cached Identity over one that counts its reads, and fails while `failure` is set. */
 const cached = Effect.gen(function* () {
   const state: { reads: number; failure: Failure | null } = { reads: 0, failure: null }
   const read = () =>
@@ -51,7 +51,7 @@ const cached = Effect.gen(function* () {
   return { identity, state, usedOf }
 })
 
-it.effect("reads a caller once, and again on refresh", function* () {
+it.effect("the cache reads a caller once, and again on refresh", function* () {
   const { identity, state, usedOf } = yield* cached
   assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one"), yield* usedOf("two")], [1, 1, 2])
   assert.strictEqual((yield* identity.refresh(Redacted.make("one"))).used, 3)
@@ -59,7 +59,7 @@ it.effect("reads a caller once, and again on refresh", function* () {
   assert.strictEqual(state.reads, 3)
 })
 
-it.effect("reads a caller again when the billing period is over, to the millisecond", function* () {
+it.effect("the cache reads a caller again from the millisecond in which its month ends", function* () {
   const end = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-12-01T00:00:00Z"))
   yield* TestClock.setTime(end - 1_000)
   const { usedOf } = yield* cached
@@ -71,7 +71,7 @@ it.effect("reads a caller again when the billing period is over, to the millisec
 })
 
 it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])(
-  "forgets a caller whose refresh fails: %s",
+  "the cache removes a caller if a refresh fails: %s",
   function* (failure) {
     const { identity, state, usedOf } = yield* cached
     yield* usedOf("one")
@@ -84,7 +84,7 @@ it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])(
   }
 )
 
-it.effect("keeps no failure", function* () {
+it.effect("the cache keeps no failures", function* () {
   const { state, usedOf } = yield* cached
   state.failure = new InvalidApiKey({})
   yield* Effect.flip(usedOf("one"))
@@ -92,7 +92,7 @@ it.effect("keeps no failure", function* () {
   assert.strictEqual(yield* usedOf("one"), 2)
 })
 
-it.effect("keeps at most 50,000 callers, and evicts the least recently used", function* () {
+it.effect("the cache keeps at most 50,000 callers, and evicts the least recently used", function* () {
   const { state, usedOf } = yield* cached
   yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
   assert.strictEqual(state.reads, 50_001)
@@ -102,7 +102,7 @@ it.effect("keeps at most 50,000 callers, and evicts the least recently used", fu
   assert.strictEqual(state.reads, 50_002)
 })
 
-it.effect("reads nothing for an anonymous caller", function* () {
+it.effect("the cache reads no data for a caller without a key", function* () {
   const { identity, state } = yield* cached
   assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
   assert.strictEqual(state.reads, 0)

@@ -1,18 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { rateWindow } from "#domain/callers/RateLimiter.ts"
 
-describe("a minute", () => {
-  it("is in whole seconds, rounded up, so that no retry is too early", () => {
+describe("the rate window of a minute", () => {
+  it("ends in a number of seconds that is rounded up, so that no retry is too early", () => {
     assert.deepStrictEqual(rateWindow(10, 3, 41_001), { limit: 10, remaining: 7, resetSeconds: 42 })
     assert.strictEqual(rateWindow(10, 3, 0).resetSeconds, 1)
   })
 
-  it("is at most a minute, for any order of two calls", () => {
+  it("ends in at most a minute, even for a call that read the clock before the window began", () => {
     assert.strictEqual(rateWindow(10, 1, 60_000).resetSeconds, 60)
     assert.strictEqual(rateWindow(10, 2, 60_004).resetSeconds, 60)
   })
 
-  it("reports the number of excess calls", () => {
+  it("has a negative remainder if the limit is exceeded", () => {
     assert.strictEqual(rateWindow(10, 12, 5_000).remaining, -2)
   })
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { nearLimit } from "#domain/callers/Standing.ts"
 
-describe("usage near the limit", () => {
+describe("nearLimit", () => {
   it.each([
     [0, 10, false],
     [8, 10, false],
@@ -15,12 +15,12 @@ describe("usage near the limit", () => {
     [1, 0, true],
     [0, 1, false],
     [1, 1, true]
-  ])("%i of %i: %s", (used, limit, near) => {
+  ])("returns for %i used of %i units: %s", (used, limit, near) => {
     assert.strictEqual(nearLimit({ used, limit }), near)
   })
 
   const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000_000 }))
-  it.prop("means strictly more than four fifths, without floating-point errors", [count], ([fifth]) => {
+  it.prop("returns true above exactly 80 % of the limit, without floating-point errors", [count], ([fifth]) => {
     assert.isFalse(nearLimit({ used: fifth * 4, limit: fifth * 5 }))
     assert.isTrue(nearLimit({ used: fifth * 4 + 1, limit: fifth * 5 }))
   })

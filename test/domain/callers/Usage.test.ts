@@ -16,18 +16,18 @@ describe("a billing period", () => {
     ["2028-02-29T23:59:59.999Z", "2028-02", "2028-02-01T00:00:00.000Z", "2028-03-01T00:00:00.000Z"],
     ["2100-02-28T23:59:59.999Z", "2100-02", "2100-02-01T00:00:00.000Z", "2100-03-01T00:00:00.000Z"],
     ["2000-02-29T00:00:00.000Z", "2000-02", "2000-02-01T00:00:00.000Z", "2000-03-01T00:00:00.000Z"]
-  ])("at %s is %s", (now, ...period) => {
+  ])("that contains %s is %s", (now, ...period) => {
     assert.deepStrictEqual(periodOf(now), period)
   })
 
-  it("is that of UTC in any time zone of the service", () => {
-    // Still October in Lisbon, already November in Berlin.
+  it("is a month in UTC, whatever the time zone of the time", () => {
+    // 23:30 UTC in October, and 00:30 UTC in November.
     assert.strictEqual(periodOf("2026-11-01T00:30:00+01:00")[0], "2026-10")
     assert.strictEqual(periodOf("2026-10-31T23:30:00-01:00")[0], "2026-11")
   })
 
   const millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_102_444_800_000 }))
-  it.prop("contains its instant and ends where the next one starts", [millis], ([at]) => {
+  it.prop("contains its time and ends where the next one starts", [millis], ([at]) => {
     const now = DateTime.makeUnsafe(at)
     const period = billingPeriod(now)
     assert.isAtMost(DateTime.toEpochMillis(period.start), at)
@@ -36,7 +36,7 @@ describe("a billing period", () => {
     assert.strictEqual(period.name, DateTime.formatIso(now).slice(0, 7))
   })
 
-  it("has a meter of its own for each key", () => {
+  it("has its own meter for each key", () => {
     const november = billingPeriod(DateTime.makeUnsafe("2026-11-20T12:00:00Z"))
     const december = billingPeriod(november.end)
     assert.strictEqual(new Set([keyMeter("a", november), keyMeter("b", november), keyMeter("a", december)]).size, 3)

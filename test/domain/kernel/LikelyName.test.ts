@@ -5,7 +5,7 @@ import { ValidationQuery } from "#http/validation/ValidationApi.ts"
 
 const known = Object.keys(ValidationQuery.fields)
 
-describe("an unknown name", () => {
+describe("likelyName", () => {
   it.each([
     ["forcelive", "force_live"],
     ["force-live", "force_live"],
@@ -24,11 +24,11 @@ describe("an unknown name", () => {
     ["x", null],
     ["", null],
     ["FORCE_LIVE", null]
-  ])("%s is probably %s", (name, likely) => {
+  ])("returns for %s: %s", (name, likely) => {
     assert.strictEqual(Option.getOrNull(likelyName(name, known)), likely)
   })
 
-  it("is never one of the known ones", () => {
+  it("returns none for a known name", () => {
     for (const name of known) assert.isTrue(Option.isNone(likelyName(name, known)))
   })
 })

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 
-describe("a memory", () => {
-  it("keeps the most recently used entries up to its capacity", () => {
+describe("LruCache", () => {
+  it("evicts the least recently used entry beyond its capacity", () => {
     const memory = makeLruCache<number>(2)
     memory.set("a", 1)
     memory.set("b", 2)
@@ -11,7 +11,7 @@ describe("a memory", () => {
     assert.deepStrictEqual([memory.get("a"), memory.get("b"), memory.get("c")], [1, undefined, 3])
   })
 
-  it("holds at most its capacity, and always the most recently used half", () => {
+  it("holds at most `capacity` entries, and at least the most recently used half of them", () => {
     const capacity = 100
     const memory = makeLruCache<number>(capacity)
     const keys = Array.from({ length: 1_000 }, (_, index) => String(index))

@@ -7,12 +7,14 @@ import { type StoredLogin, CredentialReader } from "#domain/login/CredentialRead
 import { LogIn } from "#domain/login/LogIn.ts"
 import { Passwords } from "#domain/login/Passwords.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
-import { isBrowser } from "#domain/signup/SignUp.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
 const accountId = "0192f0c0-0000-7000-8000-000000000001"
 
-/** The calls of a login to its services, in order. Argon2Passwords.test.ts tests that a password check takes the same time with and without a hash. */
+/**
+ * Returns the calls of a login to its services in order. Argon2Passwords.test.ts tests that a password check does the same work
+ * without a hash.
+ */
 const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password: string, full: ReadonlyArray<string> = []) {
   const steps = MutableRef.make<ReadonlyArray<string>>([])
   const note = <A>(step: string, value: A) =>
@@ -81,14 +83,14 @@ describe("a login that fails", () => {
     outcome: "WrongCredentials"
   })
 
-  it.effect("does the same work for known and unknown, verified and unverified addresses", function* () {
+  it.effect("makes the same calls for known and unknown, verified and unverified email addresses", function* () {
     assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
     assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
     assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
     assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
   })
 
-  it.effect("for an unverified account does not count as a wrong guess", function* () {
+  it.effect("because its email address is not verified does not count as a failure", function* () {
     const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
     assert.deepStrictEqual(
       [outcome, steps],
@@ -97,7 +99,7 @@ describe("a login that fails", () => {
   })
 })
 
-it.effect("a successful login is recorded before the token is issued, and does not count as a failure", function* () {
+it.effect("a successful login is in the log before the token is issued, and does not count as a failure", function* () {
   assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
     steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
     outcome: "token"
@@ -105,7 +107,7 @@ it.effect("a successful login is recorded before the token is issued, and does n
 })
 
 it.effect(
-  "a login waits two seconds for an email address with too many failures from many clients, and may then succeed",
+  "a login with an email address that has too many failures from many clients waits two seconds, and can then succeed",
   function* () {
     const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
     yield* TestClock.adjust("1900 millis")
@@ -123,10 +125,4 @@ it.effect("a client with too many failures is rejected before its password is ch
     assert.strictEqual(outcome, "RateLimitExceeded")
     assert.notInclude(steps, "derive")
   }
-})
-
-it("a User-Agent with Mozilla/ is a browser", () => {
-  for (const agent of ["Mozilla/5.0 (X11)", "Opera/9.80 Mozilla/4.0"]) assert.isTrue(isBrowser(agent), agent)
-  for (const agent of [undefined, "", "curl/8.5.0", "mozilla/5.0", "Mozilla", "Mozillian/1.0"])
-    assert.isFalse(isBrowser(agent), agent)
 })

@@ -7,10 +7,10 @@ it.each([
   ["2026-11-23T22:00:00Z", 360],
   ["2026-11-24T03:59:00Z", 1],
   ["2026-11-24T04:00:00Z", 0],
-  // Daylight saving time: UTC+2.
+  // In summer, German time is UTC+2.
   ["2026-07-01T20:59:00Z", 0],
   ["2026-07-01T21:30:00Z", 330],
   ["2026-07-02T03:00:00Z", 0]
-])("at %s retries to the BZSt pause for %i minutes", (moment, minutes) => {
+])("from %s on, retries to the BZSt pause for %i minutes", (moment, minutes) => {
   assert.strictEqual(Duration.toMinutes(untilQuietEnds(DateTime.makeUnsafe(moment))), minutes)
 })

@@ -1,4 +1,4 @@
-/** Simulates the engine with many tasks of one member state, whose register takes a second. The test clock simulates hours. */
+/** Simulates hours of the task engine with the test clock: many tasks of one member state, whose register answers in a second. */
 import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
@@ -21,7 +21,7 @@ const answerTime = "1 second"
 const unlimited = 1_000_000
 const dayMs = Duration.toMillis(Duration.days(1))
 
-/** A task queue in memory. Due tasks are first in, first out. */
+/** A task queue in memory, which claims due tasks in the order in which they became due. */
 const makeQueue = Effect.fnUntraced(function* (items: number) {
   const clock = yield* Clock.Clock
   let due: Array<string> = Array.from({ length: items }, (_, item) => `${item}`)
@@ -182,8 +182,8 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
   }
 })
 
-describe("many items of one member state whose register takes a second", () => {
-  it.effect("take at most 1.2 hours for 36,000 items, with at most ten concurrent calls", function* () {
+describe("many items of one member state whose register answers in a second", () => {
+  it.effect("take at most 1.2 hours for 36,000 items, with ten concurrent calls", function* () {
     const items = 36_000
     const { callsOn, hours, maxRunning } = yield* simulate(items, unlimited)
     assert.isAtMost(hours, 1.2)

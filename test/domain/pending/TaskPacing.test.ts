@@ -17,13 +17,16 @@ const claimed = (count: number) =>
     isCancelled: false
   }))
 
-/** Returns the slots of a member state, and the minimum age in ms of the last attempt of tasks that wait for its register. */
+/**
+ * Returns the free slots of Sweden, and the minimum age in ms of the last
+ * attempt of the tasks that are claimed before they are due.
+ */
 const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
   const slots = pacing.places(nowMs).find(({ memberState }) => memberState === "SE")
   return slots === undefined ? null : [slots.places, slots.wakeMs]
 }
 
-describe("the pace of a member state's tasks", () => {
+describe("the number of concurrent tasks of a member state", () => {
   it("is zero while the register is unavailable, and one while it is degraded", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
@@ -34,7 +37,7 @@ describe("the pace of a member state's tasks", () => {
     assert.isNull(placesOf(pacing, 1_000))
   })
 
-  it("starts at two after the register's recovery, doubles with each round of answers, and ends at ten", () => {
+  it("is two after the register's recovery, and doubles after as many answers, up to ten", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)
@@ -48,7 +51,7 @@ describe("the pace of a member state's tasks", () => {
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
   })
 
-  it("wakes tasks whose last attempt was before the register's recovery, until all are claimed", () => {
+  it("includes tasks that are not due whose last attempt was before the register's recovery, until all of them are claimed", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)

@@ -33,7 +33,7 @@ const outcome = (caller: Caller, vatId: typeof german, requesterVatId: string | 
   })
 
 describe("a qualified confirmation", () => {
-  // Each row has one reason for a rejection less than the row above.
+  // Row by row, one reason for a refusal is removed.
   it.each([
     [anonymous, austrian, null, "ApiKeyRequired"],
     [onPlan("free"), austrian, null, "PaidPlanRequired"],
@@ -45,11 +45,14 @@ describe("a qualified confirmation", () => {
     [onPlan("starter"), german, "de 811 115 368", "DE811115368"],
     [onPlan("business"), german, "811115368", "DE811115368"],
     [onPlan("enterprise"), german, "DE811115368", "DE811115368"]
-  ] as const)("%#: is refused for the first reason there is", (caller, vatId, requester, expected) => {
-    assert.strictEqual(outcome(caller, vatId, requester), expected)
-  })
+  ] as const)(
+    "is refused for the first reason in the order of the rules, otherwise allowed (row %#)",
+    (caller, vatId, requester, expected) => {
+      assert.strictEqual(outcome(caller, vatId, requester), expected)
+    }
+  )
 
-  it("is available for other member states if so configured", () => {
+  it("is allowed for other member states if the operator allows them", () => {
     assert.strictEqual(outcome(onPlan("starter"), austrian, "DE811115368", "EU"), "DE811115368")
     assert.strictEqual(outcome(onPlan("free"), austrian, "DE811115368", "EU"), "PaidPlanRequired")
     assert.strictEqual(outcome(onPlan("starter"), northernIrish, "DE811115368", "EU"), "ConfirmationUnsupported")
@@ -59,12 +62,12 @@ describe("a qualified confirmation", () => {
 describe("company data", () => {
   const none = { name: undefined, street: undefined, zip: undefined, city: undefined }
 
-  it("is absent if every field is missing, empty or blank", () => {
+  it("is null if every field is missing, empty or blank", () => {
     assert.isNull(companyData(none))
     assert.isNull(companyData({ ...none, name: "", city: "  \t" }))
   })
 
-  it("is present with one field, which is kept unchanged", () => {
+  it("has a single supplied field unchanged", () => {
     assert.deepStrictEqual(companyData({ ...none, zip: " 10115" }), { name: null, street: null, zip: " 10115", city: null })
   })
 })

@@ -17,8 +17,8 @@ import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 
 const noon = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 
-describe("a comparison", () => {
-  it("is described in words that correspond to the BZSt's letters", () => {
+describe("the result of a comparison", () => {
+  it("has one word for each letter of the BZSt", () => {
     const expected = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const
     for (const letter of MatchLetter.literals) {
       assert.strictEqual(wordOf(letter, "supplied"), expected[letter])
@@ -27,12 +27,12 @@ describe("a comparison", () => {
     assert.sameMembers(MatchWord.literals.map(letterOf), [...MatchLetter.literals])
   })
 
-  it("that the BZSt did not make has not_provided for supplied fields, and not_queried for others", () => {
+  it("without a letter is not_provided for a supplied field, and not_queried for another one", () => {
     assert.strictEqual(wordOf(null, "Berlin"), "not_provided")
     assert.strictEqual(wordOf(null, null), "not_queried")
   })
 
-  it("of fields that were not supplied is absent, for any answer of the BZSt", () => {
+  it("is not_queried for a field that was not supplied, whatever the BZSt answers", () => {
     for (const letter of MatchLetter.literals) assert.strictEqual(wordOf(letter, null), "not_queried")
   })
 })
@@ -49,7 +49,7 @@ describe("a receipt", () => {
     })
   })
 
-  it("has a summary of exactly the fields of a list", () => {
+  it("has a summary with exactly the fields that lists show", () => {
     assert.deepStrictEqual(summaryOf(receipt), {
       receipt_id: receipt.receipt_id,
       target_vat_id: receipt.target_vat_id,
@@ -61,11 +61,11 @@ describe("a receipt", () => {
     })
   })
 
-  it("is in the list of its key and in that of its VAT ID", () => {
+  it("is in the list of its key, and in the list of its key and VAT ID", () => {
     assert.deepStrictEqual([receiptList("k1", null), receiptList("k1", "DE1")], ["receipts-k1", "receipts-k1/DE1"])
   })
 
-  it.prop("is decoded from its event unchanged", [Arbitrary.schema(Receipt)], ([any]) => {
+  it.prop("is the same after it was stored as an event and a personal document", [Arbitrary.schema(Receipt)], ([any]) => {
     const answer = {
       source: "bzst" as const,
       valid: true,

@@ -6,8 +6,8 @@ const byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
 const entropy = Arbitrary.array(Arbitrary.schema(byte), { minLength: ReceiptId.entropyBytes, maxLength: ReceiptId.entropyBytes })
 const noon = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 
-describe("the id of a receipt", () => {
-  it.prop("has prefix, date and ten characters of A-Z and 0-9", [entropy], ([bytes]) => {
+describe("a receipt id", () => {
+  it.prop("consists of the prefix, the date and ten characters of A-Z and 0-9", [entropy], ([bytes]) => {
     const id = ReceiptId.compose("VP", noon, Uint8Array.from(bytes))
     if (id === null) return assert.isBelow(bytes.filter((one) => one < 252).length, 10)
     assert.match(id, /^VP-QC-20261120-[A-Z0-9]{10}$/u)
@@ -20,9 +20,9 @@ describe("the id of a receipt", () => {
     "VP-QC-20261120-ABCDEFGHI9\n",
     "vp-QC-20261120-ABCDEFGHI9",
     "VP-QC-20261120-ABCDEFGH\u0000I"
-  ])("is not %j", (text) => assert.isFalse(ReceiptId.isWellFormed(text)))
+  ])("does not have the form %j", (text) => assert.isFalse(ReceiptId.isWellFormed(text)))
 
-  it("uses every character equally often", () => {
+  it("has every character equally often", () => {
     const drawn = new Map<string, number>()
     for (let first = 0; first < 252; first += 1) {
       const id =
@@ -37,7 +37,7 @@ describe("the id of a receipt", () => {
     assert.strictEqual(drawn.size, 36)
   })
 
-  it("skips bytes that would bias the distribution, and fails if too few are left", () => {
+  it("is made without random bytes that would bias its characters, and is null if too few are left", () => {
     assert.strictEqual(
       ReceiptId.compose("VP", noon, Uint8Array.from([252, 255, 0, 1, 2, 3, 4, 5, 6, 7, 8, 35])),
       "VP-QC-20261120-ABCDEFGHI9"

@@ -33,7 +33,10 @@ const event = VatIdVerificationFailed.make({
 const standing = { usage: { used: 1, limit: 10 }, window: null }
 const credential = { _tag: "Key", key: Redacted.make("key") } as const
 
-/** Records charges from an epoch on. Each refresh reads the next epoch. `refused` counts outdated charges. */
+/**
+ * A RecordCharge whose store accepts callers from `epoch` on. Each refresh returns
+ * a caller of the next epoch. `refused` collects the outdated charges.
+ */
 const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.Effect<void, InvalidApiKey> = Effect.void) {
   const refused: Array<Charge> = []
   let current = 0
@@ -54,7 +57,7 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
 
 const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
 
-it.effect("records a charge with the caller's current data", function* () {
+it.effect("RecordCharge reads an outdated caller again until the charge is recorded", function* () {
   const { record, refused } = yield* recordFrom(2)
   assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
   assert.deepStrictEqual(
@@ -63,24 +66,27 @@ it.effect("records a charge with the caller's current data", function* () {
   )
 })
 
-it.effect("gives up after ten attempts, if keys and plans keep changing", function* () {
+it.effect("RecordCharge fails after ten attempts if keys and plans keep changing", function* () {
   const { record, refused } = yield* recordFrom(Infinity)
   assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "StoreUnavailable")
   assert.lengthOf(refused, 10)
 })
 
-it.effect("records nothing for a revoked key", function* () {
+it.effect("RecordCharge records nothing for a revoked key", function* () {
   const { record, refused } = yield* recordFrom(1, Effect.fail(new InvalidApiKey({})))
   assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "InvalidApiKey")
   assert.lengthOf(refused, 1)
 })
 
-it.effect("checks the caller's quota again", function* () {
-  const { record, refused } = yield* recordFrom(1)
-  const onlyAtFirst = (caller: Charge["caller"]) =>
-    caller._tag === "Key" && caller.epoch === 0
-      ? chargeFor(caller)
-      : Effect.fail(new PaidPlanRequired({ plan: "free", limit: 100 }))
-  assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), onlyAtFirst)))._tag, "PaidPlanRequired")
-  assert.lengthOf(refused, 1)
-})
+it.effect(
+  "RecordCharge computes the charge again for the caller that it has read again, and fails if that is refused",
+  function* () {
+    const { record, refused } = yield* recordFrom(1)
+    const onlyAtFirst = (caller: Charge["caller"]) =>
+      caller._tag === "Key" && caller.epoch === 0
+        ? chargeFor(caller)
+        : Effect.fail(new PaidPlanRequired({ plan: "free", limit: 100 }))
+    assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), onlyAtFirst)))._tag, "PaidPlanRequired")
+    assert.lengthOf(refused, 1)
+  }
+)

@@ -20,14 +20,14 @@ const days = Duration.days(1_000)
 const freshness = { valid: days, invalid: days, stale: days }
 const outage = new SourcesUnavailable({ message: "none answers", attempts: [], retryAfterSeconds: 30 })
 
-/** Cached answers, and the availability of the sources. */
+/** The cached answer of a test case, whether it is fresh, and whether the sources answer. */
 interface Case {
   readonly stored: Option.Option<StoredAnswer>
   readonly isFresh: boolean
   readonly answers: boolean
 }
 
-/** A validation that returns its recorded event. */
+/** Returns a function that validates a VAT ID and returns the recorded event. */
 const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case) {
   yield* TestClock.setTime(DateTime.toEpochMillis(sourceAnswer.answered_at))
   const events: Array<DomainEvent> = []
@@ -90,7 +90,7 @@ it.effect.each(Object.entries(cases))(
   }
 )
 
-it.effect("a repeated answer without a reference is the same event each time", function* () {
+it.effect("repetitions of a cached answer without a reference share one event, which is created once", function* () {
   const validated = yield* recorded(cached)
   const first = yield* validated(null)
   assert.notStrictEqual(yield* validated("INV-4711"), first)

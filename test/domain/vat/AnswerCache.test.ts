@@ -10,7 +10,7 @@ const freshness = { valid: Duration.hours(24), invalid: Duration.hours(1), stale
 const now = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 const nowMs = DateTime.toEpochMillis(now)
 
-/** Just below a duration. */
+/** Returns a duration that is a millisecond shorter. */
 const justUnder = (length: Duration.Duration) => Duration.subtract(length, Duration.millis(1))
 
 const answered = (valid: boolean, before: Duration.Input): Answer => ({
@@ -28,7 +28,7 @@ describe("an answer", () => {
     [false, "0 millis", true],
     [false, justUnder(freshness.invalid), true],
     [false, "1 hour", false]
-  ] as const)("valid: %s, given %s ago, is fresh: %s", (valid, ago, fresh) => {
+  ] as const)("with valid %s, given %s ago, is fresh: %s", (valid, ago, fresh) => {
     assert.strictEqual(isFresh(answered(valid, ago), freshness, nowMs), fresh)
   })
 
@@ -39,24 +39,24 @@ describe("an answer", () => {
     }
   })
 
-  it("from a source whose clock is a little ahead is fresh", () => {
+  it("from a source whose clock is 30 seconds fast is fresh", () => {
     assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, nowMs))
   })
 
-  it("from a time far ahead has no known age, and is not served", () => {
+  it("from a year in the future is neither fresh nor served as stale", () => {
     const ahead = answered(true, Duration.negate(Duration.days(365)))
     assert.isFalse(isFresh(ahead, freshness, nowMs))
     assert.isFalse(isServableStale(ahead, freshness, nowMs))
   })
 
-  it("is kept under its normalised VAT ID", () => {
+  it("has a key with the normalised VAT ID", () => {
     const key = (input: string) => latestKey(Result.getOrThrow(parse(input)))
     assert.strictEqual(key("gr 094259216"), key("EL094259216"))
     assert.notStrictEqual(key("EL094259216"), key("DE094259216"))
   })
 })
 
-/** A cache over a source that returns `answer()` for every VAT ID and records the requested VAT IDs in `reads`. */
+/** A cached AnswerCache over one that returns `answer()` for every VAT ID and collects the requested VAT IDs in `reads`. */
 const cachedOver = Effect.fnUntraced(function* (answer: () => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>) {
   const reads: Array<string> = []
   const read = (vatId: { readonly value: string }) =>
@@ -72,7 +72,7 @@ const cachedOver = Effect.fnUntraced(function* (answer: () => Effect.Effect<Opti
 const vatId = Result.getOrThrow(parse("ATU12345678"))
 const storedAt = (position: number): StoredAnswer => ({ position, asOf: position, answer: answered(true, "1 hour") })
 
-describe("the answers that a process keeps", () => {
+describe("the answers that a process caches", () => {
   it.effect("are read once, and again on refresh", function* () {
     let position = 0
     const { cache, reads } = yield* cachedOver(() => Effect.sync(() => Option.some(storedAt((position += 1)))))
@@ -83,7 +83,7 @@ describe("the answers that a process keeps", () => {
     assert.lengthOf(reads, 2)
   })
 
-  it.effect("are evicted when a refresh finds none, and missing answers are not cached", function* () {
+  it.effect("are removed if a refresh finds no answer, and a missing answer is not cached", function* () {
     let answer: Option.Option<StoredAnswer> = Option.some(storedAt(1))
     const { cache, reads } = yield* cachedOver(() => Effect.sync(() => answer))
     yield* cache.newest(vatId)
@@ -93,7 +93,7 @@ describe("the answers that a process keeps", () => {
     assert.lengthOf(reads, 4)
   })
 
-  it.effect("are served during a database outage; others fail", function* () {
+  it.effect("are served during a database outage, in which reading other answers fails", function* () {
     let isAway = false
     const { cache } = yield* cachedOver(() =>
       Effect.suspend(() => (isAway ? Effect.fail(new StoreUnavailable({})) : Effect.succeed(Option.some(storedAt(1)))))
@@ -105,7 +105,7 @@ describe("the answers that a process keeps", () => {
     assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
   })
 
-  it.effect("are limited to 20,000, and evicted by least recent use", function* () {
+  it.effect("are at most 20,000, and the least recently used one is evicted", function* () {
     const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
     const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
     yield* Effect.forEach(vatIds, cache.newest, { discard: true })

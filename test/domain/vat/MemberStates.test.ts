@@ -5,7 +5,7 @@ interface Examples {
   readonly alpha2?: string
   /** Published and real numbers. */
   readonly good: ReadonlyArray<string>
-  /** Misspelled VAT IDs after normalisation. */
+  /** Malformed numbers, as they are after normalisation. */
   readonly bad: ReadonlyArray<string>
 }
 
@@ -56,7 +56,7 @@ const examples: Readonly<Record<string, Examples>> = {
 }
 
 describe("the member states", () => {
-  it("are the 27 and Northern Ireland, each under its VAT prefix", () => {
+  it("include the 27 member states and Northern Ireland, each under its VAT prefix", () => {
     assert.deepStrictEqual([...memberStates.keys()].toSorted(), Object.keys(examples).toSorted())
     for (const [prefix, state] of memberStates) assert.strictEqual(state.prefix, prefix)
   })
@@ -76,7 +76,7 @@ describe("the member states", () => {
       assert.isFalse(matches(number))
     })
 
-    it(`${prefix} accepts nothing around a number`, () => {
+    it(`${prefix} rejects a number with other characters around it`, () => {
       for (const number of good) {
         for (const more of [`${number}\n`, `\n${number}`, ` ${number}`, `${number}\u0000`]) assert.isFalse(matches(more), more)
       }

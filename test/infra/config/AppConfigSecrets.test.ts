@@ -40,7 +40,8 @@ describe("LOGIN_FAILURES_PER_15_MIN", () => {
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an external database", (it) => {
   it.effect("requires JWT_SECRET, and reports a missing one", function* () {
     const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
-    const sentence = "JWT_SECRET is needed with DATABASE_URL: every replica signs with the same one, of 32 characters or more"
+    const sentence =
+      "DATABASE_URL is set, so JWT_SECRET is required: set the same secret of at least 32 characters on every replica"
     assert.strictEqual(error.message, sentence)
   })
 })

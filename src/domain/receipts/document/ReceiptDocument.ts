@@ -1,6 +1,6 @@
 /**
- * The content of a receipt for people, in one language: facts, order and wording. The page and the PDF both render this and
- * nothing else, so they cannot differ.
+ * The content of a receipt for people in one language: facts, order and wording.
+ * The page and the PDF render only this content, so they cannot differ.
  */
 import { DateTime, Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
@@ -10,7 +10,10 @@ import { receiptInGerman } from "#domain/receipts/document/ReceiptInGerman.ts"
 import type { ComparedData, ReceiptLabel, ReceiptLanguage, ReceiptText } from "#domain/receipts/document/ReceiptText.ts"
 import type { ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 
-/** One fact. A `code` is read character by character; lines of a value are separated by `\n`. */
+/**
+ * A labelled value. A `code` is displayed in a monospaced font, because people
+ * compare it character by character. `\n` separates the lines of a value.
+ */
 export interface Fact {
   readonly label: string
   readonly value: string
@@ -42,7 +45,7 @@ export interface Section {
   readonly blocks: ReadonlyArray<Block>
 }
 
-/** An attached file, byte for byte: the text in UTF-8. */
+/** An attached file. Its bytes are the text in UTF-8. */
 export interface Attachment {
   readonly name: string
   readonly mediaType: string
@@ -53,7 +56,7 @@ export interface Attachment {
 /** The overall result: "good" only if the VAT ID was valid and every supplied field matches. */
 export type Tone = "good" | "mixed" | "bad"
 
-/** Plain data, which can be sent to another thread. `issuedAt` is in milliseconds since 1970. */
+/** The content as plain data, which can be sent to another thread. `issuedAt` is in milliseconds since 1970. */
 export interface ReceiptDocument {
   readonly language: ReceiptLanguage
   readonly receiptId: string
@@ -63,12 +66,12 @@ export interface ReceiptDocument {
   readonly law: string
   readonly tone: Tone
   readonly headline: string
-  /** The result for the company data, which the headline does not cover. */
+  /** The result of the comparison of company data. The headline is only about the VAT ID. */
   readonly compared: string
   readonly lead: ReadonlyArray<string>
   readonly sections: ReadonlyArray<Section>
   readonly attachments: ReadonlyArray<Attachment>
-  /** The texts before the page number and before the number of pages. */
+  /** The words before the page number and before the number of pages. */
   readonly page: readonly [string, string]
 }
 
@@ -99,7 +102,7 @@ export const receiptDocument = (record: ReceiptRecord, language: ReceiptLanguage
   }
 }
 
-/** The status that says only that the VAT ID is valid. */
+/** The BZSt's status for a valid VAT ID without further remarks. Its meaning is not repeated below the headline. */
 const plainlyValid = "evatr-0000"
 
 const sectionsOf = (record: ReceiptRecord, language: ReceiptLanguage): ReadonlyArray<Section> => {
@@ -237,7 +240,7 @@ const toneOf = (valid: boolean, { mismatches, uncompared }: ComparedData): Tone 
 const meaningsOfResults = (text: ReceiptText): ReadonlyArray<Fact> =>
   Object.values(text.matches).map(({ meaning, name }) => ({ label: name, value: meaning, kind: "words" }))
 
-/** For an unknown status, the code is its own description. */
+/** Returns the meaning of the BZSt's status; the status itself if it is unknown. */
 const meaningOf = ({ bzstStatus, validFrom, validUntil }: ReceiptRecord, text: ReceiptText): string => {
   const inWords = (iso: string | null) => (iso === null ? null : date(text, iso))
   return text.statuses[bzstStatus]?.({ from: inWords(validFrom), until: inWords(validUntil) }) ?? bzstStatus
@@ -259,7 +262,10 @@ const attachmentsOf = ({ evidence, receipt }: ReceiptRecord, { attachments }: Re
   ]
 }
 
-/** Printed characters of an exchange. A question has a few hundred; an answer may have far more than it should. */
+/**
+ * Maximum number of printed characters of a request or response.
+ * Requests have a few hundred; a faulty response may be far longer.
+ */
 const printedCharacters = 12_000
 
 const excerpt = (bytes: string, text: ReceiptText): string => {
@@ -267,10 +273,10 @@ const excerpt = (bytes: string, text: ReceiptText): string => {
   return visible(cut > 0 ? `${bytes.slice(0, printedCharacters).toWellFormed()}\n${text.more(cut)}` : bytes)
 }
 
-/** Writes out characters that are invisible or change how others are displayed, so that the reader sees the true text. */
+/** Replaces invisible and layout-changing characters by their code points, so that the reader sees the true text. */
 const visible = (text: string): string => text.replace(/[^\n\P{C}]|[\p{Zl}\p{Zp}]/gu, (character) => codePoint(character))
 
-/** `[U+202E]` */
+/** Returns the code point of a character in brackets: `[U+202E]`. */
 export const codePoint = (character: string): string =>
   `[U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`
 
@@ -280,13 +286,13 @@ const withCountry = (vatId: string, language: ReceiptLanguage): string => {
   return name === undefined ? vatId : `${vatId} (${name})`
 }
 
-/** `2026-11-21` in words. */
+/** Returns an ISO date such as `2026-11-21` in words. */
 const date = (text: ReceiptText, iso: string): string => {
   const [year = "", month = "", day = ""] = iso.split("-")
   return text.date(Number(day), text.months[Number(month) - 1] ?? month, year)
 }
 
-/** `2026-11-21T01:33:04.564Z` in words, with every digit it has. */
+/** Returns an ISO time such as `2026-11-21T01:33:04.564Z` in words, with all its digits. */
 const moment = (text: ReceiptText, iso: string): string => {
   const [day = "", clock = ""] = iso.split("T")
   return text.moment(date(text, day), clock.replace("Z", ""))

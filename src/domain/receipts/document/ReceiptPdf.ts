@@ -14,8 +14,8 @@ export class ReceiptPdf extends Context.Service<
   ReceiptPdf,
   {
     /**
-     * Slots rotate over all keys. A key with too many PDFs in progress gets RateLimitExceeded; PdfUnavailable is the limit over
-     * all keys.
+     * Returns the bytes of the PDF. API keys get free slots in turn. Fails with RateLimitExceeded if the key has too many PDFs in
+     * progress, and with PdfUnavailable if all keys together have too many.
      */
     readonly render: (keyId: string, document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable | RateLimitExceeded>
   }

@@ -1,4 +1,7 @@
-/** The texts of a receipt in each language. ReceiptDocument.ts has its order and facts, which all languages share. */
+/**
+ * The texts of a receipt that differ between languages. ReceiptDocument.ts has
+ * the facts and their order, which are the same in all languages.
+ */
 import type { MatchWord, Receipt } from "#domain/receipts/Receipt.ts"
 
 /** The languages, as Accept-Language and `lang` attributes name them; the first one is the default. */
@@ -21,18 +24,21 @@ export interface ComparedData {
 export interface ReceiptText {
   readonly title: string
   readonly law: string
-  /** The texts before the page number and before the number of pages. */
+  /** The words before the page number and before the number of pages. */
   readonly page: readonly [string, string]
   readonly months: ReadonlyArray<string>
   readonly date: (day: number, month: string, year: string) => string
   readonly moment: (date: string, clock: string) => string
   readonly headline: (vatId: string, valid: boolean) => string
-  /** States only what was compared. This and the next two are whole sentences. */
+  /**
+   * A sentence about the result of the comparison. It states only what was
+   * compared. `answered` and `notOfTheAuthority` are sentences, too.
+   */
   readonly compared: (data: ComparedData) => string
   readonly answered: (moment: string) => string
   readonly notOfTheAuthority: string
   readonly valid: (valid: boolean) => string
-  /** The meaning of each BZSt status; a whole sentence. */
+  /** A sentence with the meaning of each BZSt status. */
   readonly statuses: Readonly<Record<string, (dates: ValidityDates) => string>>
   readonly matches: Readonly<Record<MatchWord, { readonly name: string; readonly meaning: string }>>
   readonly fields: Readonly<Record<keyof Receipt["input"], string>>
@@ -50,12 +56,12 @@ export interface ReceiptText {
   readonly labels: Readonly<Record<ReceiptLabel, string>>
   readonly proves: (position: number) => ReadonlyArray<string>
   readonly provesNot: ReadonlyArray<string>
-  /** Verification steps and commands, in lines short enough for paper, because they are copied from there. */
+  /** Verification steps with their commands. The lines are short enough for paper, because readers copy them from there. */
   readonly verify: (receiptId: string) => ReadonlyArray<{ readonly text: string; readonly command: string | null }>
   readonly attachments: Readonly<Record<"receipt" | "request" | "response", string>>
 }
 
-/** Labelled facts. */
+/** The names of the labelled facts. */
 export type ReceiptLabel =
   | "receiptId"
   | "issuedAt"

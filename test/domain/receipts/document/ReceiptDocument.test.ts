@@ -7,10 +7,10 @@ import { type Differences, receiptRecord } from "#test/support/ReceiptRecords.ts
 
 const blocksOf = (document: ReceiptDocument): ReadonlyArray<Block> => document.sections.flatMap(({ blocks }) => blocks)
 
-/** All visible text of the document. */
+/** Returns all visible text of the document. */
 const readable = (document: ReceiptDocument): string => JSON.stringify({ ...document, attachments: [] })
 
-/** The structure of the document without its texts. */
+/** Returns the structure of the document without its texts. */
 const shapeOf = (document: ReceiptDocument) =>
   document.sections.map(({ blocks }) =>
     blocks.map((block) => {
@@ -76,7 +76,7 @@ describe("a receipt as a document", () => {
     ]) {
       assert.include(text, String(fact))
     }
-    // Moments with every digit, dates in words.
+    // Times have all their digits, and dates are in words.
     for (const digits of ["01:33:04.702", "01:33:04.564", "01:33:04.412", "01:33:04.709913"]) {
       assert.include(text, language === "de" ? digits.replace(".", ",") : digits)
     }
@@ -93,7 +93,7 @@ describe("a receipt as a document", () => {
     assert.notStrictEqual(meanings[0], meanings[1])
   })
 
-  it("reports when the VAT ID was or will be valid", () => {
+  it("says when the VAT ID was or will be valid", () => {
     const over = { bzstStatus: "evatr-2006", validFrom: "2010-01-01", validUntil: "2020-12-31" }
     const facts = factsOf({ record: over })
     assert.strictEqual(
@@ -107,7 +107,7 @@ describe("a receipt as a document", () => {
     assert.notProperty(factsOf({}), "Valid from")
   })
 
-  it("distinguishes missing, undisclosed and absent values", () => {
+  it("has different words for values that are absent, not disclosed or not supplied", () => {
     const facts = factsOf({ requestId: null, result: { official_name: "", official_address: "" } })
     assert.strictEqual(facts["Number of the request at the BZSt"], "none")
     assert.match(facts["Name"] ?? "", /^unknown/u)
@@ -125,7 +125,7 @@ describe("a receipt as a document", () => {
     )
   })
 
-  it("distinguishes a valid VAT ID from company data that does not match or was not compared", () => {
+  it("says that the VAT ID is valid even if company data does not match or was not compared", () => {
     const compared = (differences: Differences, language: "en" | "de" = "en") => {
       const { compared, tone } = receiptDocument(receiptRecord(differences), language)
       return [tone, compared]
