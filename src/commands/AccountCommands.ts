@@ -43,7 +43,7 @@ const list = Command.make(
         () => "Expected a user_id"
       ),
       Flag.optional,
-      Flag.withDescription("Continue after the account with this user_id")
+      Flag.withDescription("List the accounts that come after this user_id, to continue a list")
     ),
     limit,
     json
@@ -68,7 +68,7 @@ const list = Command.make(
       ],
       accounts
     )
-    const more = next === null ? "" : `\n\nThere may be more: add --before ${next}`
+    const more = next === null ? "" : `\n\nThere may be more accounts: add --before ${next}`
     yield* print(flags.json, { accounts: accounts.map(accountJson), next_before: next }, words + more)
   }, operate)
 ).pipe(
@@ -109,10 +109,10 @@ const show = Command.make(
       keys
     )
     const data = { ...accountJson(account), period: period.name, keys: keys.map(keyJson) }
-    yield* print(flags.json, data, `${facts}\n\n${keys.length === 0 ? "No API keys." : keyTable}`)
+    yield* print(flags.json, data, `${facts}\n\n${keys.length === 0 ? "The account has no API keys." : keyTable}`)
   }, operate)
 ).pipe(
-  Command.withDescription("Show an account with its keys and their usage of the month"),
+  Command.withDescription("Show an account, its API keys and their usage in the current month"),
   Command.withExamples([
     { command: "vatproof account show ada@example.com", description: "By email address" },
     { command: "vatproof account show invoice-agent/2.1", description: "By agent id, if only one account has it" },
@@ -133,7 +133,7 @@ const plan = Command.make(
         (count) => `Expected a whole number from 1, got ${count}`
       ),
       Flag.optional,
-      Flag.withDescription("Validations per month and key for this account. Default: the plan's number")
+      Flag.withDescription("Validations per month and key for this account. Default: the limit of the plan")
     ),
     reason,
     by,
@@ -163,7 +163,9 @@ const plan = Command.make(
     asOperator
   )
 ).pipe(
-  Command.withDescription("Change the plan of an account at once. The usage of the month counts against the new limit"),
+  Command.withDescription(
+    "Change the plan of an account, effective immediately. What the keys have used this month counts against the new limit"
+  ),
   Command.withShortDescription("Change the plan of an account"),
   Command.withExamples([
     {

@@ -11,7 +11,7 @@ import { asOperator, by, json, optionalReason, print, quietly } from "#app/comma
 import * as Progress from "#app/commands/Progress.ts"
 import { leftOut, leftOutIn } from "#app/commands/Extent.ts"
 
-/** A bound of the exported period, in the form of the audit interface. */
+/** Creates the option for the start or the end of the exported period. `momentOf` parses a UTC day or a time. */
 const bound = (name: string, description: string, momentOf: (text: string) => Option.Option<DateTime.Utc>) =>
   Flag.String(name).pipe(
     Flag.mapTryCatch(
@@ -25,9 +25,13 @@ const bound = (name: string, description: string, momentOf: (text: string) => Op
 export const exportLog = Command.make(
   "export",
   {
-    from: bound("from", "First day (UTC) or time. Default: the beginning", LogPeriod.startOf),
-    to: bound("to", "Last day (UTC), or the time before which. Default: the end", LogPeriod.endOf),
-    out: Flag.String("out").pipe(Flag.withDescription("A new or empty folder")),
+    from: bound("from", "First day (UTC) or first time of the export. Default: the beginning of the log", LogPeriod.startOf),
+    to: bound(
+      "to",
+      "Last day (UTC) of the export, or the time before which it ends. Default: the end of the log",
+      LogPeriod.endOf
+    ),
+    out: Flag.String("out").pipe(Flag.withDescription("The folder for the files: a new or an empty one")),
     reason: optionalReason,
     by,
     json
@@ -47,7 +51,7 @@ export const exportLog = Command.make(
         progress
       })
       const { from, log, size, to } = manifest
-      const words = `${to - from} events of ${log} are in ${flags.out}: positions ${from} to ${to - 1} of ${size} signed ones; ${leftOutIn(manifest)}.
+      const words = `${flags.out} has ${to - from} events of the log ${log}: positions ${from} to ${to - 1} of ${size} signed events. ${leftOutIn(manifest)}
 README.txt describes the files. Verify the export with: npm run vatproof -- audit verify --export ${flags.out}`
       yield* print(flags.json, { out: flags.out, log, from, to, size, ...leftOut(manifest) }, words)
     },
@@ -57,8 +61,8 @@ README.txt describes the files. Verify the export with: npm run vatproof -- audi
   )
 ).pipe(
   Command.withDescription(
-    "Write the log, or a period of it, into a folder for auditors: tables with index.xml for the tax authorities' programs (GoBD), all " +
-      "events as lines, receipts with their proofs, and the signed checkpoint"
+    "Write the log, or a period of it, into a folder for auditors: tables with index.xml for the programs of tax authorities (GoBD), all " +
+      "events as JSON lines, receipts with their proofs, and the signed checkpoint"
   ),
   Command.withShortDescription("Write the log into a folder for auditors"),
   Command.withExamples([

@@ -20,18 +20,18 @@ import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 import * as Witnesses from "#app/commands/Witnesses.ts"
 import { type Extent, leftOut, leftOutIn } from "#app/commands/Extent.ts"
 
-/** The log was altered: the command ends with exit code 1. */
+/** The verification found defects in the log: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
 
-/** Maximum findings in text output; --json has the first thousand. */
+/** Maximum number of findings in the text output. --json prints the first thousand. */
 const maxShown = 50
 
 const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
   documents === null
-    ? "Its personal documents were removed."
+    ? "The export has no personal documents: they were removed from it."
     : `Personal documents: ${documents.kept} intact, ${documents.erased} erased.`
 
-interface Said {
+interface VerificationResult {
   readonly asJson: boolean
   readonly what: string
   readonly report: DatabaseAudit.AuditReport
@@ -41,17 +41,27 @@ interface Said {
   readonly extent: Extent | null
 }
 
-const say = Effect.fnUntraced(function* ({ asJson, key, report, sightings, extent, what, witnesses }: Said) {
+/** Prints the result of a verification. Fails with LogAltered if there are findings. */
+const printResult = Effect.fnUntraced(function* ({
+  asJson,
+  key,
+  report,
+  sightings,
+  extent,
+  what,
+  witnesses
+}: VerificationResult) {
   const { adopted, checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
-  const others = extent === null ? "" : ` Of the signed events ${leftOutIn(extent)}.`
-  const unsigned = events > signed ? ` ${events - signed} newer ones are not signed yet.` : ""
-  const good = `${what} is whole: ${signed} events are as they were signed, under ${checkpoints} ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of ${key.verifiers[0].name}.${unsigned}${others}
+  const others = extent === null ? "" : ` ${leftOutIn(extent)}`
+  const unsigned = events > signed ? ` ${events - signed} newer events are not signed yet.` : ""
+  const good = `The ${what} is intact: ${signed} events match ${checkpoints} signed ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of the log ${key.verifiers[0].name}.${unsigned}${others}
 ${documentsIn(documents)}
 The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses)}`
-  const bad = `${what} is not what was signed: ${count} ${count === 1 ? "finding" : "findings"} in ${events} events.\n${list}${count > maxShown ? "\n  …" : ""}`
+  const found = `the verification found ${count} ${count === 1 ? "defect" : "defects"} in ${events} events`
+  const bad = `The ${what} does not match its signatures: ${found}.\n${list}${count > maxShown ? "\n  …" : ""}`
   const data = {
     ok: count === 0,
     events,
@@ -68,11 +78,14 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* remark(key.note)
   for (const position of adopted)
-    yield* remark(`Event ${position} adopted the log: only checkpoints kept elsewhere prove what it held before.`)
-  if (count > 0) return yield* new LogAltered({ message: `${count} findings` })
+    yield* remark(`Event ${position} adopted the log: only checkpoints kept elsewhere prove the events before it.`)
+  if (count > 0) return yield* new LogAltered({ message: `The ${what} was altered: ${found}` })
 })
 
-/** An altered or read-only database may reject the event; the findings still count. */
+/**
+ * Records the verification as an event of the log. An altered or read-only database may reject the event: the command then prints a
+ * warning, and its result stays the same.
+ */
 const record = Effect.fnUntraced(
   function* ({ count, events, signed }: DatabaseAudit.AuditReport) {
     const { appendFact } = yield* EventStore
@@ -81,7 +94,7 @@ const record = Effect.fnUntraced(
   Effect.catchCause(() => remark("This verification could not be recorded in the log."))
 )
 
-/** The flags for keys and checkpoints to verify with. */
+/** The options that the database, an export and a proof have in common. */
 interface VerifyFlags {
   readonly json: boolean
   readonly fast: boolean
@@ -90,7 +103,7 @@ interface VerifyFlags {
   readonly witness: ReadonlyArray<string>
 }
 
-/** The checkpoints in the given files, and those that this machine has seen. */
+/** Returns the checkpoints in the given files, and those that the service stored in DATA_DIR when it saw them. */
 const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
   const fs = yield* FileSystem.FileSystem
   const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
@@ -120,7 +133,7 @@ const verifyDatabase = Effect.fnUntraced(
             kept.map(({ note }) => note),
             witnesses
           )
-    yield* say({ asJson, what: "The log", report, key: used, sightings, witnesses: witnesses.length, extent: null })
+    yield* printResult({ asJson, what: "log", report, key: used, sightings, witnesses: witnesses.length, extent: null })
   },
   Effect.provide(Operator.auditing),
   quietly
@@ -138,8 +151,17 @@ const verifyExport = Effect.fnUntraced(
     const own = yield* fs.readFileString(path.join(directory, exportFiles.checkpoint))
     const notes = [own, ...kept.filter(({ at }) => !report.uncompared.includes(at)).map(({ note }) => note)]
     const sightings = report.count > 0 ? [] : yield* Witnesses.sightingsIn(notes, witnesses)
-    yield* say({ asJson, what: "The export", report, key: used, sightings, witnesses: witnesses.length, extent: report.extent })
-    for (const at of report.uncompared) yield* remark(`The checkpoint in ${at} ends outside of the export and was not compared.`)
+    yield* printResult({
+      asJson,
+      what: "export",
+      report,
+      key: used,
+      sightings,
+      witnesses: witnesses.length,
+      extent: report.extent
+    })
+    for (const at of report.uncompared)
+      yield* remark(`The checkpoint in ${at} was not compared, because it ends outside of the export.`)
   },
   Effect.provideService(Crypto, pureCrypto)
 )
@@ -158,15 +180,15 @@ const verifyProof = Effect.fnUntraced(function* (
   const sightings = yield* Witnesses.sightingsIn([note], witnesses)
   const document = personal === null ? "" : `\nIts personal document: ${personal}.`
   const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.${document}
-${event ?? `${leaf}\n(without the event itself: give it with --event to have its data verified as well)`}${Witnesses.wordsOf(sightings, witnesses.length)}`
+${event ?? `${leaf}\n(The data of the event was not verified: add the event with --event.)`}${Witnesses.wordsOf(sightings, witnesses.length)}`
   const witnessed = sightings.map((sighting) => ({ ...sighting }))
   const { origin: log, size } = checkpoint
   yield* print(asJson, { ok: true, position: index, log, size, leaf, with_event: event !== null, personal, witnessed }, words)
   if (used.note !== null) yield* remark(used.note)
 })
 
-/** Rejects unused options, so that a success never seems to cover more than was verified. */
-class GoesElsewhere extends Schema.TaggedError<GoesElsewhere>()("GoesElsewhere", { message: Schema.String }) {}
+/** An option has no effect on this verification. If it were ignored, a success would seem to cover more than was verified. */
+class UnusedOption extends Schema.TaggedError<UnusedOption>()("UnusedOption", { message: Schema.String }) {}
 
 interface Sources {
   readonly export: Option.Option<string>
@@ -180,16 +202,16 @@ interface Sources {
 
 const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, proof, reason }: Sources) => {
   const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
-  if (hasProof && hasExport) return Effect.fail(new GoesElsewhere({ message: "Give --proof or --export, not both" }))
-  if (Option.isSome(event) && !hasProof) return Effect.fail(new GoesElsewhere({ message: "--event needs --proof" }))
+  if (hasProof && hasExport) return Effect.fail(new UnusedOption({ message: "Give --proof or --export, not both" }))
+  if (Option.isSome(event) && !hasProof) return Effect.fail(new UnusedOption({ message: "--event works only with --proof" }))
   if (checkpoint.length > 0 && hasProof) {
     return Effect.fail(
-      new GoesElsewhere({ message: "--checkpoint works with the database or --export. A proof has its own checkpoint" })
+      new UnusedOption({ message: "--checkpoint works only with the database or --export: a proof has its own checkpoint" })
     )
   }
-  if (fast && (hasProof || hasExport)) return Effect.fail(new GoesElsewhere({ message: "--fast works only with the database" }))
+  if (fast && (hasProof || hasExport)) return Effect.fail(new UnusedOption({ message: "--fast works only with the database" }))
   if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
-    return Effect.fail(new GoesElsewhere({ message: "--by and --reason work only with the database, whose log records them" }))
+    return Effect.fail(new UnusedOption({ message: "--by and --reason work only with the database, whose log records them" }))
   }
   return Effect.void
 }
@@ -197,29 +219,37 @@ const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, p
 export const verify = Command.make(
   "verify",
   {
-    export: Flag.String("export").pipe(Flag.optional, Flag.withDescription("The folder of an export, instead of the database")),
+    export: Flag.String("export").pipe(
+      Flag.optional,
+      Flag.withDescription("Verify the export in this folder instead of the database")
+    ),
     proof: Flag.String("proof").pipe(
       Flag.optional,
-      Flag.withDescription("The proof of one event (a .tlog-proof, or the JSON of GET /v1/audit/proofs), instead of the database")
+      Flag.withDescription(
+        "Verify the proof of one event instead of the database: a .tlog-proof file, or the JSON response of GET /v1/audit/proofs"
+      )
     ),
     event: Flag.String("event").pipe(
       Flag.optional,
-      Flag.withDescription("With --proof: the event, as in a file of receipts/ of an export")
+      Flag.withDescription("With --proof: a file with the event, for example one in the folder receipts/ of an export")
     ),
     key: Flag.String("key").pipe(
       Flag.optional,
-      Flag.withDescription("The log's public key, or several with spaces, or a file with them. Default: the service's own")
+      Flag.withDescription(
+        "The log's public key, several keys separated by spaces, or a file with them. Default: the keys of the configured service"
+      )
     ),
     checkpoint: Flag.String("checkpoint").pipe(
       Flag.between(0, 100),
       Flag.withDescription(
-        "With the database or an export: a file with a checkpoint that you kept; repeatable. Checkpoints in DATA_DIR are always used"
+        "With the database or an export: a file with a checkpoint that you kept, which the log must continue; repeatable. " +
+          "Checkpoints in DATA_DIR are always used"
       )
     ),
     fast: Flag.Boolean("fast").pipe(
       Flag.withDefault(false),
       Flag.withDescription(
-        "With the database, for daily use: the database computes the leaves, and only differing sections are read in full"
+        "With the database, for daily use: the database computes the leaves of the tree, and the command reads only the events of sections that differ"
       )
     ),
     witness: Witnesses.witness,
@@ -235,16 +265,16 @@ export const verify = Command.make(
   }, asOperator)
 ).pipe(
   Command.withDescription(
-    "Prove that nothing was changed: recomputes leaves, tree and signatures, and compares personal documents and every read table with the " +
-      "events. Prints the position of each thing that is wrong, and then ends with exit code 1. The service may run meanwhile"
+    "Prove that nothing was changed: recompute leaves and tree, verify the signatures, and compare personal documents and every read table " +
+      "with the events. Prints the position of each defect, and ends with exit code 1 if there is one. The service may run meanwhile"
   ),
   Command.withShortDescription("Prove that nothing was changed"),
   Command.withExamples([
     { command: "vatproof audit verify", description: "The database of this service" },
-    { command: "vatproof audit verify --fast", description: "The same, as a daily check" },
+    { command: "vatproof audit verify --fast", description: "The database, as a faster daily check" },
     {
       command: "vatproof audit verify --checkpoint kept-in-june.txt",
-      description: "Also that the log continues the checkpoint of June"
+      description: "The database, and that its log continues the checkpoint kept in June"
     },
     { command: "vatproof audit verify --export audit-2026 --key public-key.txt", description: "An export, without any database" },
     {

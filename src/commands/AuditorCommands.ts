@@ -6,7 +6,7 @@ import { type AuditorEntry, Auditors } from "#domain/audit/Auditors.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 
-/** A token is for one audit and expires. */
+/** Maximum lifetime of a token, three years. A token is for one audit. */
 const maxDays = 1_096
 
 const add = Command.make(
@@ -17,7 +17,7 @@ const add = Command.make(
         (text) => text.trim() !== "" && text.length <= 200,
         () => "Expected 1 to 200 characters"
       ),
-      Argument.withDescription("Recipient of the token. The log keeps it: name an office and no person")
+      Argument.withDescription("Recipient of the token. The log keeps it forever: name an office, not a person")
     ),
     account: Flag.String("account").pipe(
       Flag.optional,
@@ -90,14 +90,14 @@ const list = Command.make(
       ],
       entries
     )
-    yield* print(flags.json, { auditors: data }, entries.length === 0 ? "No auditors." : words)
+    yield* print(flags.json, { auditors: data }, entries.length === 0 ? "There are no auditors." : words)
   }, operate)
 ).pipe(Command.withDescription("List the auditors, newest first"))
 
 const revoke = Command.make(
   "revoke",
   {
-    auditor: Argument.String("auditor_id").pipe(Argument.withDescription("The id that add and list print")),
+    auditor: Argument.String("auditor_id").pipe(Argument.withDescription("The auditor_id that `vatproof auditor list` prints")),
     reason: optionalReason,
     by,
     json

@@ -9,7 +9,7 @@ import * as Progress from "#app/commands/Progress.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** Request timeout. A long poll takes at most 5 s, and a stream of results has no longer pause. */
+/** Maximum time until a response begins. A long poll takes at most 5 s. */
 const timeout = "60 seconds"
 const longPollSeconds = "5"
 /** Retries of transient failures: 7 attempts per request in about a minute. */
@@ -97,7 +97,7 @@ const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   return batch
 })
 
-/** Start of the last row. Cells with values of the caller are quoted. */
+/** First characters of the last row of results. No other row starts with them, because cells with the caller's values are quoted. */
 const marker = "#end,"
 
 /** Writes the results into a temporary file, and renames it after the last row. */
@@ -126,7 +126,7 @@ const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: stri
 const summaryOf = ({ counts, status }: Batch, out: string) => {
   const parts = [
     `${counts.final} answered`,
-    `${counts.invalid_format} of invalid format`,
+    `${counts.invalid_format} with invalid format`,
     `${counts.duplicates} duplicates`,
     ...(counts.expired > 0 ? [`${counts.expired} expired`] : []),
     ...(counts.cancelled > 0 ? [`${counts.cancelled} cancelled`] : []),
@@ -149,7 +149,7 @@ export const batchCommand = Command.make(
     ),
     resume: Flag.String("resume").pipe(
       Flag.optional,
-      Flag.withDescription("Instead of a file: the batch_id of an earlier batch")
+      Flag.withDescription("The batch_id of an earlier batch, to wait for its results instead of uploading a file")
     ),
     json
   },

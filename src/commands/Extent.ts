@@ -1,4 +1,4 @@
-/** The range of signed events in an export. */
+/** An export has the events from position `from` to before `to`, of `size` signed events. */
 export interface Extent {
   readonly from: number
   readonly to: number
@@ -6,4 +6,5 @@ export interface Extent {
 }
 
 export const leftOut = ({ from, size, to }: Extent) => ({ left_out: { earlier: from, later: size - to } })
-export const leftOutIn = ({ from, size, to }: Extent) => `${from} earlier and ${size - to} later ones are left out`
+export const leftOutIn = ({ from, size, to }: Extent) =>
+  `The export leaves out ${from} earlier and ${size - to} later signed events.`

@@ -1,4 +1,4 @@
-/** `vatproof key …`: API keys. */
+/** `vatproof key …`: revokes API keys. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
@@ -6,26 +6,26 @@ import { RevokeApiKey } from "#domain/accounts/RevokeApiKey.ts"
 import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"
 
-/** The key is ambiguous or unknown. */
+/** The given text identifies no API key, or may identify several. */
 class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { message: Schema.String }) {}
 
-/** A key by its id, or by its prefix within an account. */
-const findKey = Effect.fnUntraced(function* (asked: string, account: Option.Option<string>) {
+/** Returns the API key with this id or, if an account is given, with this id or prefix in the account. */
+const findKey = Effect.fnUntraced(function* (keyText: string, account: Option.Option<string>) {
   const directory = yield* AccountDirectory
   const period = yield* periodOf(Option.none())
   if (Option.isSome(account)) {
     const owner = yield* directory.find(account.value)
     const keys = yield* directory.keysOf(owner.accountId, period)
-    const key = keys.find(({ keyId, prefix }) => keyId === asked || prefix === asked)
-    if (key === undefined) return yield* new KeyNotFound({ message: `The account ${account.value} has no API key "${asked}"` })
+    const key = keys.find(({ keyId, prefix }) => keyId === keyText || prefix === keyText)
+    if (key === undefined) return yield* new KeyNotFound({ message: `The account ${account.value} has no API key "${keyText}"` })
     return key
   }
-  if (asked.startsWith("svc_live_")) {
+  if (keyText.startsWith("svc_live_")) {
     const message = "A prefix identifies a key only within its account: add --account <email or user_id>, or use the key_id"
     return yield* new KeyNotFound({ message })
   }
-  const [key] = yield* directory.keyById(asked, period)
-  if (key === undefined) return yield* new KeyNotFound({ message: `There is no API key with the key_id "${asked}"` })
+  const [key] = yield* directory.keyById(keyText, period)
+  if (key === undefined) return yield* new KeyNotFound({ message: `There is no API key with the key_id "${keyText}"` })
   return key
 })
 

@@ -1,4 +1,4 @@
-/** `vatproof notary …`: the key that signs the log. */
+/** `vatproof notary …`: makes and prints the log's keys, adopts a log, and cosigns as a witness. */
 import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
@@ -15,7 +15,7 @@ import { asOperator, by, json, optionalReason, print, quietly } from "#app/comma
 
 const seedBytes = 32
 
-/** The key to verify the log with is unknown. */
+/** The log is signed, but the command has no NOTARY_KEY to derive the public key from. */
 class UnknownSigner extends Schema.TaggedError<UnknownSigner>()("UnknownSigner", { message: Schema.String }) {}
 
 const key = Command.make(
@@ -23,7 +23,7 @@ const key = Command.make(
   {
     name: Flag.String("name").pipe(
       Flag.optional,
-      Flag.withDescription("Name of the log. Default: the host of PUBLIC_URL, else SERVICE_NAME, and /log/0")
+      Flag.withDescription("Name of the log. Default: the host of PUBLIC_URL (or else SERVICE_NAME), followed by /log/0")
     ),
     out: Flag.String("out").pipe(
       Flag.optional,
@@ -83,7 +83,7 @@ const verifier = Command.make(
   )
 ).pipe(Command.withDescription("Print the public keys that verify the log of this service, the current one first"))
 
-/** The operator has not verified the log, or lacks the rights. */
+/** The log was not adopted, because the command lacks the key, the reason or the rights. */
 class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", { message: Schema.String }) {}
 
 const historyForm = /^(?<events>\d{1,15}):(?<root>[\da-f]{64})$/u
@@ -98,7 +98,7 @@ const verified = Flag.String("i-have-verified").pipe(
   ),
   Flag.optional,
   Flag.withDescription(
-    "The log that you verified, as <events>:<root>. Without it the command only prints the log and why the notary refuses it"
+    "Number of events and root of the log that you verified, as <events>:<root>. Without this option the command only prints both, and why the notary refuses the log"
   )
 )
 
@@ -108,7 +108,7 @@ const adopt = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const { keys } = yield* LogSigner
-      if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Set the service's NOTARY_KEY" })
+      if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Adopting a log needs the service's NOTARY_KEY" })
       const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.memory(keys.value)), keys: keys.value })
       const refusal = yield* adoption.refusal
       if (Option.isNone(refusal)) {
@@ -141,15 +141,15 @@ signs the alteration. Only if the log is the right one:
   )
 ).pipe(
   Command.withDescription(
-    "Make the notary sign a history that it does not know, after you have verified it: one that was not signed so far, whose stored tree or checkpoints " +
-      "are missing, or that was restored from an older copy. The log records it as LogAdopted"
+    "Make the notary continue a log that it refuses, after you have verified the log: it was not signed so far, its stored tree or checkpoints " +
+      "are missing, or it was restored from an older backup. The event LogAdopted records the adoption"
   ),
   Command.withShortDescription("Vouch for a history that the notary does not know"),
   Command.withExamples([
     { command: "vatproof notary adopt", description: "Print why the notary refuses the log, and its size and root" },
     {
       command: "vatproof notary adopt --i-have-verified 1200:9c4f… --reason 'Restored from the backup of 02:00'",
-      description: "Adopt it"
+      description: "Adopt the log that you verified"
     }
   ])
 )

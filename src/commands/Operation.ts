@@ -39,11 +39,11 @@ export const periodOf = Effect.fnUntraced(function* (text: Option.Option<string>
  */
 export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Effect.provide(command, Operator.operations))
 
-/** Only warnings are logged, to standard error. */
+/** Runs a command that logs warnings and errors only, to standard error. */
 export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   command.pipe(Effect.provideService(References.MinimumLogLevel, "Warn"), Effect.provideService(Logger.LogToStderr, true))
 
-/** Events are never erased, so a reason must not contain an email or IP address. */
+/** Matches email and IP addresses, which a reason must not contain: events are never erased. */
 const address = /@|\b\d{1,3}(?:\.\d{1,3}){3}\b/u
 const maxReason = 200
 
@@ -53,7 +53,7 @@ export const by = Flag.String("by").pipe(
     () => "Expected 1 to 64 of A-Z, a-z, 0-9, _, ., \\ and -: a user name, not an e-mail address"
   ),
   Flag.optional,
-  Flag.withDescription("The actor, for the log. Default: the user of the operating system")
+  Flag.withDescription("Your user name, for the log. Default: the user of the operating system")
 )
 
 export const reason = Flag.String("reason").pipe(
@@ -61,12 +61,12 @@ export const reason = Flag.String("reason").pipe(
     (text) => text.trim() !== "" && text.length <= maxReason && !/\p{Cc}/u.test(text) && !address.test(text),
     () => `Expected 1 to ${maxReason} characters without e-mail and IP addresses, because the log keeps them forever`
   ),
-  Flag.withDescription("The reason, for the log, which keeps it forever: name no person")
+  Flag.withDescription("The reason. The log keeps it forever: do not name a person")
 )
 
 export const optionalReason = Flag.optional(reason)
 
-/** A container may run as a user without a name. */
+/** The name of the operating system's user. A user without a name, as in some containers, is `uid-<number>`. */
 const osUser = Effect.try(() => userInfo().username).pipe(Effect.orElseSucceed(() => `uid-${process.getuid?.() ?? "unknown"}`))
 
 /** Adds the operator and reason to the events of the command. */
@@ -80,7 +80,7 @@ export const asOperator = <A, E, R>(
     return yield* Effect.provideService(command, RequestContext, { ...noRequest, operator: { actor, reason: given } })
   })
 
-/** Prints `data` as JSON, or the text for people with control characters replaced, since it may quote others. */
+/** Prints `data` as JSON, or else `words`. Replaces control characters, because both may quote text from outside. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
   Console.log(asJson ? escaped(JSON.stringify(data, null, 2)) : printable(words))
 

@@ -12,7 +12,7 @@ const subject = Argument.String("subject").pipe(
   Argument.withDescription("A VAT ID, the id of a receipt, or the user_id or email address of an account")
 )
 
-/** Receipts and VAT IDs have forms of their own; any other text is an account. */
+/** Determines what the text identifies: a receipt or a VAT ID by its form, otherwise an account. */
 const subjectOf = Effect.fnUntraced(function* (text: string) {
   const receiptId = ReceiptId.normalize(text)
   if (ReceiptId.isWellFormed(receiptId)) return { _tag: "Receipt", receiptId } satisfies PersonalSubject
@@ -59,7 +59,7 @@ const show = Command.make(
         ],
         rows
       )
-      const found = rows.length === 0 ? "No personal documents." : `${words}\n\nUse --json to print the documents.`
+      const found = rows.length === 0 ? "There are no personal documents." : `${words}\n\nUse --json to print the documents.`
       yield* print(flags.json, { documents: rows.map(rowJson) }, found)
     },
     operate,
@@ -75,12 +75,6 @@ const show = Command.make(
   ])
 )
 
-/** Documents that a change skipped, with the reasons. */
-const leftOver = (rows: ReadonlyArray<PersonalRow>) => {
-  const held = rows.filter((row) => row.is_held).length
-  return held === 0 ? "" : ` ${held} are on legal hold and stay.`
-}
-
 const erase = Command.make(
   "erase",
   { subject, reason, by, json },
@@ -94,10 +88,10 @@ const erase = Command.make(
       const early = before.filter(
         ({ position, retain_until }) => erased.has(Number(position)) && DateTime.isGreaterThan(retain_until, now)
       )
-      const words = `${erased.size} personal documents are erased; their events, receipts' numbers and proofs stay.${leftOver(before)}${
-        early.length === 0 ? "" : `\n${early.length} of them were still in their retention period.`
-      }`
       const held = before.filter((row) => row.is_held).length
+      const words = `${erased.size} personal documents are erased. Their events, proofs and receipt numbers stay.${
+        held === 0 ? "" : ` ${held} documents are on legal hold and were not erased.`
+      }${early.length === 0 ? "" : `\n${early.length} of the erased documents were still in their retention period.`}`
       yield* print(flags.json, { erased: [...erased], held, before_retention_ended: early.length }, words)
     },
     operate,
@@ -149,6 +143,6 @@ const release = Command.make(
 ).pipe(Command.withDescription("Lift the legal hold on personal documents"))
 
 export const personalDataCommands = Command.make("personal-data").pipe(
-  Command.withDescription("Show, erase and hold the personal data beside the log"),
+  Command.withDescription("Show or erase personal documents, or put them on legal hold"),
   Command.withSubcommands([show, erase, hold, release])
 )

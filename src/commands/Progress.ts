@@ -1,14 +1,14 @@
 /** Shows the progress of long work on standard error: as a bar on a terminal, else as lines. */
 import { Clock, Console, Effect, Ref } from "effect"
 
-/** Time between two lines, also before the first. Shorter work shows none. */
+/** Time before the first line and between two lines. Shorter work prints no line. */
 const lineEveryMs = 2_000
 const barEveryMs = 200
 const barWidth = 30
 
 const percentOf = (done: number, of: number) => (of === 0 ? 100 : Math.floor((100 * done) / of))
 
-/** Ends at the start of its line, so that the next output replaces it. */
+/** Formats a bar that the next output overwrites, because the cursor returns to the start of the line. Clears a finished bar. */
 const bar = (done: number, of: number, what: string) => {
   const filled = of === 0 ? barWidth : Math.floor((barWidth * done) / of)
   const text = `[${"#".repeat(filled)}${"-".repeat(barWidth - filled)}] ${percentOf(done, of)} %  ${done} of ${of} ${what}`
@@ -17,7 +17,7 @@ const bar = (done: number, of: number, what: string) => {
 
 const draw = (text: string) => Effect.sync(() => void process.stderr.write(text))
 
-/** Reports at intervals how many of the total are done. */
+/** Creates a function that shows how many of all items are done, at most once per interval. `what` names the items. */
 export const make = Effect.fnUntraced(function* (what: string, isTerminal = process.stderr.isTTY) {
   const last = yield* Ref.make(yield* Clock.currentTimeMillis)
   return Effect.fnUntraced(function* (done: number, of: number) {

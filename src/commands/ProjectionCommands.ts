@@ -23,13 +23,13 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
 const retryFor = "3 seconds"
-/** A running service advances each table once a second. */
+/** A table is stalled if its position has not moved for this time. A running service moves it once a second. */
 const stalledAfterMs = 10_000
 
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
-  if (outdated) return "rebuild it: its rules have changed"
+  if (outdated) return "outdated: rebuild it, because its rules have changed"
   if (stalled_ms < stalledAfterMs) return "current"
-  return `not moved for ${Math.floor(stalled_ms / 1_000)} s: no service runs, or its log says why`
+  return `not moved for ${Math.floor(stalled_ms / 1_000)} s: start the service, or read its log`
 }
 
 const wordsOf = ({ oldestMs, quota, running, waiting }: TaskCounts.TaskCounts) => {
@@ -67,7 +67,7 @@ const list = Command.make(
   )
 ).pipe(Command.withDescription("List the read tables with their lag in events, and the accepted validations that wait"))
 
-/** The selected names: one, or all. */
+/** Returns the names of the read tables to rebuild: the given one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
   const known = tableProjections.map((one) => one.name)
   if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })
@@ -81,14 +81,17 @@ const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: b
 
 const changesOf = ({ different, missing, name, surplus }: ProjectionRebuild.Rebuilt) =>
   missing + surplus + different === 0
-    ? `${name} is as the events make it: nothing was changed.`
-    : `${name} is put right: ${missing} missing, ${surplus} surplus, ${different} different rows.`
+    ? `${name} matches the events: nothing was changed.`
+    : `${name} is corrected: it had ${missing} missing, ${surplus} surplus and ${different} different rows.`
 
 const rebuild = Command.make(
   "rebuild",
   {
-    name: Argument.String("name").pipe(Argument.optional, Argument.withDescription("A name that list prints")),
-    all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("All of them")),
+    name: Argument.String("name").pipe(
+      Argument.optional,
+      Argument.withDescription("A name that `vatproof projections list` prints")
+    ),
+    all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("Rebuild all read tables")),
     json
   },
   Effect.fnUntraced(
@@ -114,11 +117,11 @@ const rebuild = Command.make(
   Command.withShortDescription("Correct a read table from the events"),
   Command.withExamples([
     { command: "vatproof projections rebuild --all", description: "All read tables" },
-    { command: "vatproof projections rebuild event_index", description: "One of them" }
+    { command: "vatproof projections rebuild event_index", description: "One read table" }
   ])
 )
 
 export const projectionCommands = Command.make("projections").pipe(
-  Command.withDescription("The read tables, which derive from the log"),
+  Command.withDescription("List and rebuild the read tables, which derive from the log"),
   Command.withSubcommands([list, rebuild])
 )

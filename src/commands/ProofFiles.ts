@@ -10,14 +10,17 @@ const readAnswer = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ proof: Schema.String, event: Schema.Unknown }))
 )
 
-/** Returns the canonical line of an event in any JSON layout: the signature covers its content, not white space. */
+/** Returns an event as the line of canonical JSON that is signed. The file may have any white space and order of keys. */
 const lineOf = (value: unknown, file: string) =>
   Result.mapError(
     CanonicalJson.encode(value),
     ({ message }) => new UnusableFile({ message: `${file} is not an event: ${message}` })
   )
 
-/** `file` is a proof, or the JSON answer of GET /v1/audit/proofs; a given event overrides the one inside. */
+/**
+ * Returns the proof in `file`, which is a proof or the JSON response of GET /v1/audit/proofs, and its event. The event is the one in
+ * `eventFile`, or else the one in the response, or null.
+ */
 export const proofFiles = Effect.fnUntraced(function* (file: string, eventFile: Option.Option<string>) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.readFileString(file)

@@ -8,7 +8,7 @@ export interface Column<A> {
   readonly cell: (row: A) => string | number | null
 }
 
-/** A heading and a line per row; unknown values are dashes. */
+/** Formats the headings, and a line per row. Missing values are dashes. */
 export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<A>): string => {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)))
   const lines = [columns.map(({ heading }) => heading), ...cells.map((line) => line.map(textOf))]
@@ -24,7 +24,7 @@ export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<
     .join("\n")
 }
 
-/** Names on the left, values on the right. */
+/** Formats a line per field: its name on the left, its value on the right. */
 export const record = (fields: ReadonlyArray<readonly [string, string | number | null]>): string => {
   const width = Math.max(...fields.map(([name]) => name.length))
   return fields.map(([name, value]) => `${name.padEnd(width)}  ${textOf(value)}`).join("\n")
@@ -33,6 +33,6 @@ export const record = (fields: ReadonlyArray<readonly [string, string | number |
 const textOf = (value: string | number | null) =>
   value === null || value === "" ? "-" : printable(String(value)).replaceAll("\n", "?")
 
-/** `2026-11-21 13:05`, in UTC. */
+/** Formats a time in UTC, as `2026-11-21 13:05`. */
 export const moment = (at: DateTime.Utc | null): string | null =>
   at === null ? null : DateTime.formatIso(at).slice(0, 16).replace("T", " ")

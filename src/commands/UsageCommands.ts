@@ -65,7 +65,7 @@ const show = Command.make(
   ])
 )
 
-/** A meter differs from the events: something was counted wrongly or not at all. */
+/** A meter differs from the events: validations were counted wrongly or not at all. */
 class UsageDiffers extends Schema.TaggedError<UsageDiffers>()("UsageDiffers", { message: Schema.String }) {}
 
 const check = Command.make(
@@ -84,7 +84,7 @@ const check = Command.make(
       differences: differences.map((one) => ({ ...one }))
     }
     if (differing === 0) {
-      const words = `OK: on all ${meters} meters, used is the sum of the units of the events: ${used} in ${positions} events.`
+      const words = `OK: all ${meters} meters match the log. They counted ${used} units, as the ${positions} events have.`
       return yield* print(flags.json, data, words)
     }
     const words = table<Difference>(
@@ -99,18 +99,18 @@ const check = Command.make(
       differences
     )
     yield* print(flags.json, data, words)
-    const message = `${differing} of ${meters} meters differ from the events, of which there are ${positions}`
+    const message = `${differing} of ${meters} meters differ from the ${positions} events of the log`
     return yield* new UsageDiffers({ message })
   }, operate)
 ).pipe(
   Command.withDescription(
     "Prove that metering is exact: for every key and month, and for every anonymous address, the counted usage is the sum of the units " +
-      "of the events in the log. Prints where it is not, and then ends with exit code 1. Reads the whole log; the service may run meanwhile"
+      "of the events in the log. Prints each meter that differs, and ends with exit code 1 if there is one. Reads the whole log; the service may run meanwhile"
   ),
   Command.withShortDescription("Prove that metering is exact"),
   Command.withExamples([
-    { command: "vatproof usage check", description: "One line if there are no findings" },
-    { command: "vatproof usage check --json", description: "For a monitor: ok is true or false" }
+    { command: "vatproof usage check", description: "Print one line if all meters match" },
+    { command: "vatproof usage check --json", description: "Print JSON for a monitor: ok is true or false" }
   ])
 )
 

@@ -1,4 +1,4 @@
-/** Selects the public keys of an audit, with a caution about their origin. */
+/** Selects the public keys that a verification uses. */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
 import { exportFiles } from "#events/audit/export/ExportReadme.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -8,21 +8,21 @@ import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
-/** `note` is a caution for standard error. */
+/** `note` is a warning about the origin of the keys, for standard error. */
 export interface UsedKeys {
   readonly verifiers: Verifiers
   readonly note: string | null
 }
 
-/** No key to verify with, or nothing to verify. */
+/** There is no public key to verify with, or no export to verify. */
 class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey", { message: Schema.String }) {}
 
-const which = "give the log's public key with --key; the service prints it at its start, and `vatproof notary verifier` does"
+const which = "give the log's public key with --key. The service prints it at startup, and `vatproof notary verifier` prints it"
 
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
-/** A key is the text itself, or a file with it: a path may contain the plus signs of a key. */
+/** Returns the keys in the text itself or in the file with this path. A path, like a key, may contain plus signs. */
 export const given = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
@@ -39,7 +39,7 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
       })
   })
 
-/** The keys of the configured service, if there is one. */
+/** Returns the keys of the service that is configured on this machine, if there is one. `note` is a checkpoint with the log's name. */
 const own = Effect.fnUntraced(function* (note: string) {
   const keys = yield* NotaryKeys.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
@@ -48,7 +48,10 @@ const own = Effect.fnUntraced(function* (note: string) {
   return Option.some<UsedKeys>({ verifiers, note: null })
 })
 
-/** The key inside an export proves that the export is consistent, but not who signed it. */
+/**
+ * Returns the keys to verify an export with: the given ones, else those of the configured service, else the one in the export. The
+ * key in an export proves that the export is consistent, but not who signed it.
+ */
 export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -58,7 +61,7 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   if (Option.isSome(found)) return found.value
   const beside = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(directory))) return yield* new NoVerifierKey({ message: `There is no export in ${directory}` })
-  if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `Which key? ${which}` })
+  if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `The export has no public key: ${which}` })
   const { verifiers } = yield* inText(yield* fs.readFileString(beside))
   const note = `Verified with the key in the export, which the creator of the export chose: compare it with a key you know, or ${which}`
   return { verifiers, note } satisfies UsedKeys
@@ -72,5 +75,5 @@ export const forProof = Effect.fnUntraced(function* (key: Option.Option<string>,
   )
   const found = yield* own(note)
   if (Option.isSome(found)) return found.value
-  return yield* new NoVerifierKey({ message: `Which key? ${which}` })
+  return yield* new NoVerifierKey({ message: `The proof has no public key: ${which}` })
 })

@@ -15,9 +15,9 @@ import { json, print } from "#app/commands/Operation.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 
 const timeout = "10 seconds"
-/** A checkpoint has some hundred bytes, with cosignatures some thousand; a tile has 8 KiB. */
+/** Maximum size of a response. A checkpoint with cosignatures has a few thousand bytes, a tile 8 KiB. */
 const maxBytes = 65_536
-/** Concurrent tile reads of a consistency proof. */
+/** Maximum number of tiles that are read concurrently. */
 const tilesAtOnce = 4
 
 const read = Effect.fnUntraced(
@@ -25,7 +25,9 @@ const read = Effect.fnUntraced(
     const http = yield* HttpClient.HttpClient
     const { arrayBuffer, headers, status } = yield* http.get(url)
     if (status !== 200 || Number(headers["content-length"] ?? 0) > maxBytes)
-      return yield* new Witness.LogUnreadable({ message: `${url} answers with status ${status}` })
+      return yield* new Witness.LogUnreadable({
+        message: `${url} responded with status ${status}, or with more than ${maxBytes} bytes`
+      })
     return new Uint8Array(yield* arrayBuffer).subarray(0, maxBytes)
   },
   Effect.timeout(timeout),
@@ -40,7 +42,7 @@ const readTile = (base: string) => (tile: HashTile) =>
 
 const nameInKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
 
-/** A witness key has the form that `notary key` prints; its id differs from that of a log key. */
+/** Reads the secret key of the witness from a file that `vatproof notary key` wrote. */
 const keyIn = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   const text = (yield* fs.readFileString(file)).trim()
@@ -48,7 +50,7 @@ const keyIn = Effect.fnUntraced(function* (file: string) {
   return witnessOf(pureCrypto, yield* Effect.fromResult(parseSigner(pureCrypto, name, Redacted.make(text))))
 })
 
-/** Stores the last cosigned note of a log in a file, before the note is printed. */
+/** Returns the last checkpoint of a log that was cosigned (null for the first), and a function that stores the next one. */
 const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -68,9 +70,13 @@ export const witnessCommand = Command.make(
     log: Argument.String("log").pipe(
       Argument.withDescription("URL of the log's checkpoint and tiles, for example https://vat.example.com/v1/audit")
     ),
-    key: Flag.String("key").pipe(Flag.withDescription("The log's public key, or several with spaces, or a file with them")),
+    key: Flag.String("key").pipe(
+      Flag.withDescription("The log's public key, several keys separated by spaces, or a file with them")
+    ),
     signingKey: Flag.String("signing-key").pipe(
-      Flag.withDescription("A file with the secret key of the witness, as `notary key --name <name of the witness>` makes it")
+      Flag.withDescription(
+        "A file with the secret key of the witness, made by `vatproof notary key --name <name of the witness>`"
+      )
     ),
     state: Flag.String("state").pipe(
       Flag.optional,
@@ -119,8 +125,8 @@ export const witnessCommand = Command.make(
   }, Effect.provide(NodeHttpClient.layerUndici))
 ).pipe(
   Command.withDescription(
-    "Cosign the newest checkpoint of another log with the time (c2sp.org/tlog-cosignature), if it continues the last one that was cosigned; the " +
-      "first one is taken as it is. Run it regularly, on a machine that the log's operator has no hand in, one process at a time"
+    "Cosign the newest checkpoint of another log with the time (c2sp.org/tlog-cosignature), if it continues the last checkpoint that was cosigned. " +
+      "The first checkpoint is accepted without a comparison. Run the command regularly, one process at a time, on a machine that the log's operator does not control"
   ),
   Command.withShortDescription("Cosign the checkpoints of another log"),
   Command.withExamples([

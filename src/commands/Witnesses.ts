@@ -9,17 +9,17 @@ import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const witness = Flag.String("witness").pipe(
   Flag.between(0, 20),
-  Flag.withDescription("The public key of a witness, or a file with it: prints since when the witness knows the log; repeatable")
+  Flag.withDescription("The public key of a witness, or a file with it: prints when the witness saw the log; repeatable")
 )
 
-/** A witness saw the first `events` events at `at`. */
+/** A witness cosigned a checkpoint of the first `events` events at the time `at`. */
 export interface Sighting {
   readonly witness: string
   readonly events: number
   readonly at: string
 }
 
-/** Keys are the text itself, or a file with them: a path may contain the plus signs of a key. */
+/** Returns the keys in the texts themselves or in the files with these paths. A path, like a key, may contain plus signs. */
 export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const read = Effect.fnUntraced(function* (text: string) {
@@ -43,12 +43,12 @@ export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<str
   return found
 })
 
-/** Formats them as text; `no younger` means that the event existed at that time. */
+/** Formats the cosignatures of checkpoints as text, or says that none of the `asked` witnesses cosigned. */
 export const wordsOf = (sightings: ReadonlyArray<Sighting>, asked: number) =>
   sightings.length === 0
     ? asked === 0
       ? ""
       : "\nNone of these checkpoints has a cosignature of a witness that you named."
     : sightings
-        .map(({ at, events, witness }) => `\n${witness} saw the first ${events} events on ${at}: none of them is younger.`)
+        .map(({ at, events, witness }) => `\n${witness} saw the first ${events} events on ${at}: all of them existed then.`)
         .join("")

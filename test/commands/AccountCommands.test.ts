@@ -15,7 +15,7 @@ const planChanges = (accountId: string) =>
   ).pipe(Effect.map((rows) => rows.map(({ data }) => String(data))))
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof account", (it) => {
-  it.effect("account list shows the newest first, in pages", function* () {
+  it.effect("account list shows the newest accounts first, page by page", function* () {
     yield* register("list-1@example.com")
     yield* register("list-2@example.com")
     yield* register("list-3@example.com")
@@ -42,7 +42,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     assert.strictEqual(head.indexOf("EMAIL"), row.indexOf("people@"))
   })
 
-  it.effect("account show finds by email in any case and by user_id", function* () {
+  it.effect("account show finds an account by its email address in any case, and by its user_id", function* () {
     yield* register("Show.Me@example.com")
     const byEmail = yield* showAccount("SHOW.ME@EXAMPLE.COM")
     assert.deepStrictEqual(
@@ -54,23 +54,26 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof a
     assert.include(output, byEmail.keys[0]?.key_id ?? "?")
   })
 
-  it.effect("account show and account plan accept a unique agent id, and list the accounts of an ambiguous one", function* () {
-    const { post } = yield* RunningService.RunningService
-    yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
-    const shown = yield* showAccount("Invoice agent/2.1")
-    assert.deepStrictEqual([shown.agent_id, shown.plan], ["Invoice agent/2.1", "free"])
-    yield* command("account", "plan", "Invoice agent/2.1", "business", ...why)
-    assert.strictEqual((yield* showAccount(shown.user_id)).plan, "business")
-    yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
-    for (const asked of [["show", "Invoice agent/2.1"] as const, ["plan", "Invoice agent/2.1", "free", ...why] as const]) {
-      const { failure } = yield* command("account", ...asked)
-      assert.match(failure ?? "", /^Several accounts have the agent id "Invoice agent\/2\.1"/u)
-      assert.include(failure, shown.user_id)
+  it.effect(
+    "account show and account plan accept a unique agent id, and name the accounts of an ambiguous agent id",
+    function* () {
+      const { post } = yield* RunningService.RunningService
+      yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
+      const shown = yield* showAccount("Invoice agent/2.1")
+      assert.deepStrictEqual([shown.agent_id, shown.plan], ["Invoice agent/2.1", "free"])
+      yield* command("account", "plan", "Invoice agent/2.1", "business", ...why)
+      assert.strictEqual((yield* showAccount(shown.user_id)).plan, "business")
+      yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
+      for (const asked of [["show", "Invoice agent/2.1"] as const, ["plan", "Invoice agent/2.1", "free", ...why] as const]) {
+        const { failure } = yield* command("account", ...asked)
+        assert.match(failure ?? "", /^Several accounts have the agent id "Invoice agent\/2\.1"/u)
+        assert.include(failure, shown.user_id)
+      }
+      assert.strictEqual((yield* showAccount(shown.user_id)).plan, "business")
     }
-    assert.strictEqual((yield* showAccount(shown.user_id)).plan, "business")
-  })
+  )
 
-  it.effect("account plan applies upgrades and downgrades at once, in mid-month, and records an event", function* () {
+  it.effect("account plan applies upgrades and downgrades at once, and records each as an event", function* () {
     const { validate } = yield* RunningService.RunningService
     const key = yield* register("plan@example.com")
     const { user_id } = yield* showAccount("plan@example.com")

@@ -10,7 +10,7 @@ import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
-  it.effect("exports files that verify, with the tables for the tax authorities' software", function* () {
+  it.effect("exports a folder that audit verify accepts, with valid tables for the tax authorities' programs", function* () {
     const { apiKey, directory } = yield* Exported
     assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
     // The export has company names and addresses, so other users of the machine must not read it.
@@ -37,7 +37,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
     assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
     assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
-    // The rows of receipts and of the key have proofs like all others.
+    // Each receipt and the API key have a proof.
     assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
     const prefix = `"${apiKey.slice(0, 12)}"`
     const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(
@@ -63,7 +63,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     }
   })
 
-  it.effect("exports a part of the log that verifies against the root of the whole log", function* () {
+  it.effect("exports a part of the log that can be verified with the checkpoint of the whole log", function* () {
     const { folder } = yield* Exported
     const sql = yield* SqlClient.SqlClient
     const rows = yield* SqlSchema.findAll({
@@ -89,8 +89,8 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.deepStrictEqual(part.left_out, { earlier: part.from, later: part.size - part.to })
     assert.deepStrictEqual(yield* verify(out), { ok: true, findings: [] })
     const { output } = yield* command("audit", "verify", "--export", out, "--key", key)
-    assert.include(output, `Of the signed events ${part.from} earlier and ${part.size - part.to} later ones are left out.`)
-    // A period longer than that of the events would hide omitted events.
+    assert.include(output, `The export leaves out ${part.from} earlier and ${part.size - part.to} later signed events.`)
+    // A manifest with a longer period than the exported one would hide that events are left out.
     for (const [bound, moment, position] of [
       ["recorded_from", "2020-01-01T00:00:00.000Z", part.from - 1],
       ["recorded_before", "2999-01-01T00:00:00.000Z", part.to]
@@ -100,7 +100,9 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       edit("manifest.json", (text) => text.replace(new RegExp(`"${bound}": "[^"]+"`, "u"), `"${bound}": "${moment}"`))(longer)
       const { findings } = yield* verify(longer)
       assert.isTrue(
-        findings.some((one) => one.position === position && one.message.startsWith("an event of the period was left out"))
+        findings.some(
+          (one) => one.position === position && one.message.startsWith("the export leaves out an event of its period")
+        )
       )
     }
     const [edge = ""] = readdirSync(join(out, "proofs")).filter((name) => name.startsWith("edge-"))
@@ -159,29 +161,29 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     ])
   })
 
-  it.effect("verifies the database of a running service, and fails after a change", function* () {
+  it.effect("verifies the database of a running service, and fails after an event was changed", function* () {
     const { directory } = yield* Exported
     const kept = join(directory, "checkpoint")
     const good = yield* command("audit", "verify", "--key", key, "--checkpoint", kept)
-    assert.deepStrictEqual([good.failure, good.output.startsWith("The log is whole")], [null, true], good.output)
+    assert.deepStrictEqual([good.failure, good.output.startsWith("The log is intact")], [null, true], good.output)
     assert.match((yield* command("audit", "verify")).failure ?? "", /NOTARY_KEY is not set/u)
     yield* tamper("UPDATE vatproof.events SET units = units + 1 WHERE position = 2")
     const bad = yield* command("audit", "verify", "--key", key)
     yield* tamper("UPDATE vatproof.events SET units = units - 1 WHERE position = 2")
     assert.match(bad.output, /position 2: the event is not the one that was signed/u)
-    assert.match(bad.failure ?? "", /findings/u)
+    assert.match(bad.failure ?? "", /the verification found \d+ defects?/u)
   })
 
   it.effect.each([
     [
       ["--proof", "one", "--checkpoint", "kept"],
-      "--checkpoint works with the database or --export. A proof has its own checkpoint"
+      "--checkpoint works only with the database or --export: a proof has its own checkpoint"
     ],
-    [["--event", "one"], "--event needs --proof"],
-    [["--export", "out", "--event", "one"], "--event needs --proof"],
+    [["--event", "one"], "--event works only with --proof"],
+    [["--export", "out", "--event", "one"], "--event works only with --proof"],
     [["--export", "out", "--by", "carol"], "--by and --reason work only with the database, whose log records them"],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
-  ] as const)("rejects arguments that it would not use: %j", ([given, message]) =>
+  ] as const)("rejects options that have no effect: %j", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
   )
 })

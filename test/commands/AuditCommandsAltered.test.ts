@@ -17,11 +17,11 @@ const add = (name: string, text: string) => (directory: string) => appendFileSyn
 
 /** An alteration of an export, and the finding it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
-  ["the data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^2: the event is not the one/u],
+  ["changed data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^2: the event is not the one/u],
   [
-    "an event's white space",
+    "changed white space in an event",
     replace("events.ndjson", '"valid":true', '"valid": true'),
-    /^2: events.ndjson: This is not an event/u
+    /^2: events.ndjson: The text is not an event/u
   ],
   ["a removed event", withoutLine("events.ndjson", 4), /^4: the event is missing/u],
   [
@@ -43,10 +43,10 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "an event appended at the end",
     edit("events.ndjson", (text) => text + (text.split("\n")[0] ?? "") + "\n"),
-    /^0: .*does not belong/u
+    /^0: events.ndjson has this event in the wrong place/u
   ],
   [
-    "a leaf",
+    "a changed leaf",
     edit(
       "leaves.txt",
       lines((all) => all.with(3, `3 ${"0".repeat(64)}`))
@@ -61,24 +61,28 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /receipts.csv has a row that no event produces: 999/u
   ],
   [
-    "a receipt's file",
+    "a changed file of a receipt",
     replaceFirst("receipts", "DE123456789", "DE123456780"),
-    /^\d+: the file of the receipt VP-QC-\S+ is not its event/u
+    /^\d+: the file of the receipt VP-QC-\S+ differs from the receipt.s event/u
   ],
   ["a removed file of a receipt", removeFirst("receipts"), /^\d+: the receipt VP-QC-\S+ has no file/u],
-  ["a proof", replaceFirst("proofs", /^index \d+$/mu, "index 1"), /^\d+: the proof of the receipt VP-QC-\S+ does not hold/u],
+  [
+    "a changed index in a proof",
+    replaceFirst("proofs", /^index \d+$/mu, "index 1"),
+    /^\d+: the proof of the receipt VP-QC-\S+ is invalid/u
+  ],
   [
     "a changed leaf in a proof",
     replaceFirst("proofs", /^extra .*$/mu, carrying("another leaf")),
-    /^\d+: the proof of the receipt VP-QC-\S+ does not hold: it carries another leaf/u
+    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: it carries the leaf of another event/u
   ],
   ["a forged receipt", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
   [
     "a changed personal document",
     replace("personal/documents.txt", "Köln", "Bonn"),
-    /^\d+: its personal document is not the one that was signed/u
+    /^\d+: the personal document is not the one that was signed/u
   ],
-  ["a removed personal document", withoutLine("personal/documents.txt", 1), /^\d+: its personal document is missing/u],
+  ["a removed personal document", withoutLine("personal/documents.txt", 1), /^\d+: the personal document is missing/u],
   [
     "an additional leaf",
     edit("leaves.txt", (text) => `${text}999 ${"0".repeat(64)}\n`),
@@ -87,7 +91,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a personal document among the events",
     replace("events.ndjson", ',"position":2,', ',"personal":{"name":"x"},"position":2,'),
-    /^2: events.ndjson has a personal document in it/u
+    /^2: events.ndjson contains a personal document/u
   ],
   ["a removed proof", removeFirst("proofs"), /^\d+: the receipt VP-QC-\S+ has no proof/u],
   [
@@ -108,7 +112,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ["a changed description of the tables", replace("index.xml", "Belegnummer", "Nummer"), /index.xml was changed/u],
   ["a foreign table", add("receipts_corrected.csv", "x"), /^-: receipts_corrected.csv is not a file of the export/u],
   [
-    "another key beside the export",
+    "a foreign public key in the export",
     add("verifier-key.txt", "log+00000000+AAAA\n"),
     /^-: verifier-key.txt lacks the key that signed the checkpoint/u
   ],
@@ -120,15 +124,19 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "changed line ends of the events",
     edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
-    /^0: events.ndjson: This is not an event in canonical form|^0: events.ndjson: This is not an event/u
+    /^0: events.ndjson: The text is not an event in canonical form|^0: events.ndjson: The text is not an event/u
   ],
-  ["changed line ends of the leaves", replace("leaves.txt", "\n", "\r\n"), /^0: leaves.txt does not have its leaf/u],
-  ["a removed last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have its leaf/u],
+  [
+    "changed line ends of the leaves",
+    replace("leaves.txt", "\n", "\r\n"),
+    /^0: leaves.txt does not have the leaf of this event/u
+  ],
+  ["a removed last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have the leaf of this event/u],
   ["a byte order mark", edit("plans.csv", (text) => `\ufeff${text}`), /^-: plans.csv does not begin with the names/u],
   [
     "a byte order mark before the events",
     edit("events.ndjson", (text) => `\ufeff${text}`),
-    /^0: events.ndjson: This is not an event/u
+    /^0: events.ndjson: The text is not an event/u
   ],
   [
     "a byte that is not UTF-8",
@@ -136,16 +144,16 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /events.csv has a row that no event produces: the rest is not UTF-8/u
   ],
   ["a changed key of a row", replace("verifications.csv", "svc_live_", "svc_dead_"), /verifications.csv has a different row/u],
-  ["a key's file", replaceFirst("keys", "svc_live_", "svc_dead_"), /^\d+: the proof of the key \S+ does not hold/u],
+  ["a changed file of a key", replaceFirst("keys", "svc_live_", "svc_dead_"), /^\d+: the proof of the key \S+ is invalid/u],
   ["a removed file of a key", removeFirst("keys"), /^\d+: the key \S+ has no file/u],
   ["a forged key", add("keys/x.json", "{}"), /^-: keys\/x.json belongs to no event of the export/u],
   [
-    "the period",
+    "a changed period",
     replace("manifest.json", '"recorded_before": null', '"recorded_before": "2020-01-01T00:00:00.000Z"'),
-    /^0: it was recorded at \S+, outside of the period in manifest.json/u
+    /^0: the event was recorded at \S+, outside of the period in manifest.json/u
   ],
   ["a byte order mark before the README", edit("README.txt", (text) => `\ufeff${text}`), /README.txt was changed/u],
-  ["the README", replace("README.txt", "PRÜFEN", "GLAUBEN"), /README.txt was changed/u]
+  ["a changed README", replace("README.txt", "PRÜFEN", "GLAUBEN"), /README.txt was changed/u]
 ]
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {
@@ -164,7 +172,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) =>
         said.join("\n")
       )
       const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-      assert.match(failure ?? "", /findings/u)
+      assert.match(failure ?? "", /the verification found \d+ defects?/u)
     })
   }
 
@@ -182,15 +190,15 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) =>
     const { directory, folder } = yield* Exported
     const copy = join(folder, "steering")
     cpSync(directory, copy, { recursive: true })
-    appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is whole\r\n\u009d"), "{}")
+    appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is intact\r\n\u009d"), "{}")
     appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")
     writeFileSync(join(copy, ".DS_Store"), "left by a system")
     const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
-    assert.match(output, /2 findings in \d+ events/u)
-    assert.include(output, "receipts/x?[2J?[HThe export is whole")
+    assert.match(output, /2 defects in \d+ events/u)
+    assert.include(output, "receipts/x?[2J?[HThe export is intact")
     assert.notMatch(output, /(?!\n)\p{Cc}/u)
     const { output: json } = yield* command("audit", "verify", "--export", copy, "--key", key, "--json")
     assert.notMatch(json, /(?!\n)\p{C}/u)
-    assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is whole\r\n\u009d belongs to no event")
+    assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is intact\r\n\u009d belongs to no event")
   })
 })

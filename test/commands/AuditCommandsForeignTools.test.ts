@@ -1,5 +1,5 @@
 /**
- * The verifier of docs/audit, which shares no code with the service. Without Python or OpenSSL the tests are skipped with a
+ * Tests the Python verifier in docs/audit, which shares no code with the service. Without Python or OpenSSL the tests are skipped with a
  * message.
  */
 import { spawnSync } from "node:child_process"
@@ -26,7 +26,7 @@ const verify = (directory: string, { by = key, receipts = [] }: { by?: string; r
 
 const receiptsIn = (directory: string) => readdirSync(join(directory, "receipts")).map((name) => basename(name, ".json"))
 
-/** The export, or an altered copy. */
+/** Returns the folder of the export, or of a copy that `alter` changed. */
 const copy = Effect.map(Exported, ({ directory, folder }) => {
   const copied = mkdtempSync(join(folder, "copy-"))
   cpSync(directory, copied, { recursive: true })
@@ -35,8 +35,8 @@ const copy = Effect.map(Exported, ({ directory, folder }) => {
 
 const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ recorded_at: Schema.String })))
 
-layer(testLayer, { excludeTestServices: true })("A verifier of 40 lines of Python", (it) => {
-  beforeEach((context) => context.skip(isMissing, "left out: python3 or openssl is not installed"))
+layer(testLayer, { excludeTestServices: true })("the Python verifier of docs/audit", (it) => {
+  beforeEach((context) => context.skip(isMissing, "skipped: python3 or openssl is not installed"))
 
   it.effect("verifies an export and its receipts, with and without the personal documents", function* () {
     const directory = yield* copy

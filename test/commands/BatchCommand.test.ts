@@ -5,7 +5,7 @@ import { settings } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Writes a list of customers and returns its path, with that of the results. */
+/** Writes a CSV file of customers. Returns its path and a path for the results. */
 const listOf = Effect.fnUntraced(function* (...rows: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped()
@@ -25,7 +25,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     const { file, out } = yield* listOf("a,ATU10550001", "b,nonsense", "c,AT U10550001", "d,ATU10550002")
     const { failure, output } = yield* batch(yield* newKey, file, "--out", out)
     assert.isNull(failure)
-    assert.include(output, "The batch is finished. Of 4 items: 2 answered, 1 of invalid format, 1 duplicates.")
+    assert.include(output, "The batch is finished. Of 4 items: 2 answered, 1 with invalid format, 1 duplicates.")
     const rows = (yield* fs.readFileString(out)).trimEnd().split("\r\n")
     assert.deepStrictEqual(
       rows.map((row) => row.split(",").slice(0, 4).join(",")),
@@ -39,7 +39,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     )
   })
 
-  it.effect("saves the answered items of a batch without quota, and all items with --resume", function* () {
+  it.effect("saves the answered items when the quota is used up, and all items later with --resume", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
     const key = yield* newKey
@@ -71,7 +71,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     assert.isFalse(yield* fs.exists(out))
   })
 
-  it.effect("says what is missing or refused", function* () {
+  it.effect("fails with a message that names the missing or rejected argument", function* () {
     const { file, out } = yield* listOf("a,ATU10550001")
     assert.include((yield* commandWith({}, "batch", file, "--out", out)).failure, "Set API_KEY or API_KEY_FILE")
     assert.include((yield* batch("svc_live_unknown", file, "--out", out)).failure, "API key")

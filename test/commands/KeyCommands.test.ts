@@ -23,13 +23,16 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     assert.match(again.output, /was revoked already, on 20\d\d-\d\d-\d\d \d\d:\d\d \(UTC\)\.$/u)
   })
 
-  it.effect("key revoke succeeds for one of two concurrent calls, and tells the other", function* () {
-    const key = yield* register("both@example.com")
-    const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com", ...why)
-    const outputs = (yield* Effect.all([revoke, revoke], { concurrency: "unbounded" })).map(({ output }) => output).toSorted()
-    assert.include(outputs[0], "is revoked: it is refused from now on")
-    assert.include(outputs[1], "was revoked already")
-  })
+  it.effect(
+    "key revoke succeeds in one of two concurrent calls, and tells the other that the key was revoked already",
+    function* () {
+      const key = yield* register("both@example.com")
+      const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com", ...why)
+      const outputs = (yield* Effect.all([revoke, revoke], { concurrency: "unbounded" })).map(({ output }) => output).toSorted()
+      assert.include(outputs[0], "is revoked: it is refused from now on")
+      assert.include(outputs[1], "was revoked already")
+    }
+  )
 
   it.effect("key revoke accepts the key_id too, and reports missing arguments", function* () {
     const key = yield* register("key-id@example.com")

@@ -9,7 +9,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", (it) => {
-  it.effect("generates keys that can sign", function* () {
+  it.effect("generates a signing key, prints its public key, and writes it to a file that only the owner can read", function* () {
     const folder = yield* temporaryFolder
     const out = join(folder, "notary.key")
     const made = yield* command("notary", "key", "--name", "vat.example.com/log/0", "--out", out)

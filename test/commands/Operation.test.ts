@@ -21,7 +21,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
   })
 
-  it.effect("is recorded with its operator and reason, distinct from requests and replicas", function* () {
+  it.effect("records its operator and reason in its events, unlike requests and replicas", function* () {
     yield* register("who@example.com")
     const { keys, user_id } = yield* showAccount("who@example.com")
     yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
@@ -84,7 +84,7 @@ const Origin = Schema.Struct({
   by: Schema.NullOr(Schema.String)
 })
 
-/** Actors of an account's events. */
+/** Returns the actors of an account's events. */
 const originsOf = Effect.fnUntraced(function* (accountId: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({

@@ -11,7 +11,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
 
-/** Only these settings, without those of the machine. */
+/** The environment of the processes: only these settings, and none of the machine's. */
 const environment = (dataDir: string) => ({ DATA_DIR: dataDir, DATABASE_URL: "", SMTP_URL: "", PORT: "", ADMIN_PORT: "0" })
 
 /** `vatproof sandbox` on an embedded database of its own. `stop` does what Ctrl-C does. */
@@ -68,7 +68,7 @@ layer(service, { excludeTestServices: true })("a command as a process", (it) => 
     const { env, stop } = yield* EmbeddedService
     yield* stop
     const { code, stderr, stdout } = yield* spawned(env, "usage", "check")
-    const words = "OK: on all 1 meters, used is the sum of the units of the events: 1 in "
+    const words = "OK: all 1 meters match the log. They counted 1 units, as the "
     assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])
   })
 
@@ -84,7 +84,7 @@ layer(service, { excludeTestServices: true })("a command as a process", (it) => 
     assert.deepStrictEqual(yield* fs.readDirectory(dataDir), [])
   })
 
-  it.effect("exits with code 1 if its output cannot be written, as for a key on a full disk", function* () {
+  it.effect("exits with code 1 if its output cannot be written", function* () {
     const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
     const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
     assert.strictEqual(Number(yield* exitCode), 1)

@@ -1,4 +1,4 @@
-/** Erasure removes every copy of a name and an address, and keeps every proof. */
+/** An erasure removes every copy of a name and an address. All proofs can still be verified. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { randomUUID } from "node:crypto"
@@ -17,7 +17,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const key = formatVerifier(signer)
 const vatId = "EL100440170"
-/** A company of the sandbox's register, whose data the test supplies nowhere else. */
+/** The data of a company in the sandbox's register, which no other part of the test contains. */
 const traces = ["ΠΑΡΑΔΕΙΓΜΑ", "ΕΡΜΟΥ", "Zephyrine Quux", "Quuxweg 77", "INV-live", "INV-cached", "INV-confirmed"]
 const company = {
   company_name: "Zephyrine Quux e.K.",
@@ -26,7 +26,7 @@ const company = {
   reference: "INV-confirmed"
 }
 
-/** All rows of all tables, as pg_dump would write them. */
+/** Returns all rows of all tables, as pg_dump would write them. */
 const dump = MigratedDatabase.asAdministrator(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -84,9 +84,9 @@ const started = Effect.gen(function* () {
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
-  it.effect("erases names and addresses completely, and all proofs still verify", function* () {
+  it.effect("erases every copy of names and addresses, and keeps all proofs valid", function* () {
     const { answer, apiKey, folder, service, settings } = yield* started
-    // A process with the most verbose log level, whose output can be read.
+    // The other replica is a process with the most verbose log level, so that the test can read all its output.
     const other = yield* RunningService.spawn({
       ...settings,
       DATA_DIR: join(folder, "other"),
@@ -109,7 +109,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     assert.deepStrictEqual(occurrences(yield* dump), traces)
 
     const { output } = yield* command("personal-data", "erase", vatId, ...why)
-    assert.match(output, /^3 personal documents are erased.*\n3 of them were still in their retention period/u)
+    assert.match(output, /^3 personal documents are erased.*\n3 of the erased documents were still in their retention period/u)
     assert.deepStrictEqual(occurrences(yield* dump), [])
     yield* MigratedDatabase.execute("DELETE FROM vatproof.latest")
     assert.isNull((yield* command("projections", "rebuild", "--all")).failure)
@@ -145,17 +145,17 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     for (const directory of [before, after]) {
       assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", key)).failure, directory)
     }
-    // An older export stays verifiable after its folder of personal data is deleted.
+    // The export from before the erasure can still be verified without its folder of personal data.
     rmSync(join(before, "personal"), { recursive: true })
     assert.deepStrictEqual(occurrences(textIn(before)), [])
     const without = yield* command("audit", "verify", "--export", before, "--key", key)
-    assert.deepStrictEqual([without.failure, without.output.startsWith("The export is whole")], [null, true])
+    assert.deepStrictEqual([without.failure, without.output.startsWith("The export is intact")], [null, true])
     const kept = join(folder, "proof.json")
     writeFileSync(kept, proof.text)
     assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
   })
 
-  it.effect("erases the batch data of a VAT ID or an account, stored and spooled", function* () {
+  it.effect("erases the batch items of a VAT ID or an account, both in the log and in the spool", function* () {
     const { apiKey, email, service } = yield* started
     const items = [
       { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
@@ -203,46 +203,49 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
     assert.include((yield* command("personal-data", "erase", receiptId, ...why)).output, "1 personal documents are erased")
   })
 
-  it.effect("is the only way to erase: the database rejects every other change of a document, even by its owner", function* () {
-    const { apiKey, service } = yield* started
-    const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
-    const [kept] = yield* show(receiptId)
-    const where = `WHERE position = ${kept?.position}`
-    yield* command("personal-data", "hold", receiptId, ...why)
-    yield* command("personal-data", "release", receiptId, ...why)
-    const other = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
-    yield* command("personal-data", "erase", other, ...why)
-    const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
-    const statements = [
-      // An event about another document, and an earlier event.
-      `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
-      `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
-      `UPDATE vatproof.personal_documents SET document = NULL ${where}`,
-      `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT next_position FROM vatproof.logs) ${where}`,
-      `UPDATE vatproof.personal_documents SET retain_until = now() ${where}`,
-      `UPDATE vatproof.personal_documents SET is_held = true ${where}`,
-      `DELETE FROM vatproof.personal_documents ${where}`,
-      "TRUNCATE vatproof.personal_documents",
-      "DROP TABLE vatproof.personal_documents CASCADE",
-      "ALTER TABLE vatproof.personal_documents DISABLE TRIGGER append_only"
-    ]
-    for (const statement of statements) {
-      const refused = yield* Effect.flip(MigratedDatabase.execute(statement))
-      assert.match(String(refused.reason.cause), /append-only/u, statement)
+  it.effect(
+    "changes documents only together with an event: the database rejects other changes, even by the owner of the tables",
+    function* () {
+      const { apiKey, service } = yield* started
+      const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+      const [kept] = yield* show(receiptId)
+      const where = `WHERE position = ${kept?.position}`
+      yield* command("personal-data", "hold", receiptId, ...why)
+      yield* command("personal-data", "release", receiptId, ...why)
+      const other = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
+      yield* command("personal-data", "erase", other, ...why)
+      const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
+      const statements = [
+        // The named event concerns another document, or is older than the document.
+        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
+        `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
+        `UPDATE vatproof.personal_documents SET document = NULL ${where}`,
+        `UPDATE vatproof.personal_documents SET document = NULL, changed_by = (SELECT next_position FROM vatproof.logs) ${where}`,
+        `UPDATE vatproof.personal_documents SET retain_until = now() ${where}`,
+        `UPDATE vatproof.personal_documents SET is_held = true ${where}`,
+        `DELETE FROM vatproof.personal_documents ${where}`,
+        "TRUNCATE vatproof.personal_documents",
+        "DROP TABLE vatproof.personal_documents CASCADE",
+        "ALTER TABLE vatproof.personal_documents DISABLE TRIGGER append_only"
+      ]
+      for (const statement of statements) {
+        const refused = yield* Effect.flip(MigratedDatabase.execute(statement))
+        assert.match(String(refused.reason.cause), /append-only/u, statement)
+      }
+      assert.containSubset(yield* show(receiptId), [{ state: "kept" }])
     }
-    assert.containSubset(yield* show(receiptId), [{ state: "kept" }])
-  })
+  )
 
-  it.effect("audit verify detects documents that changed without an event", function* () {
+  it.effect("lets audit verify detect a document that changed without an event", function* () {
     const { apiKey, service } = yield* started
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     const [kept] = yield* show(receiptId)
     yield* checkpointOf(service, Number(kept?.position) + 1)
     const changes = [
-      ["document = NULL", /is erased, but no event says so/u],
+      ["document = NULL", /is erased, but no event records the erasure/u],
       ["is_held = true, changed_by = 1000000", /was changed by event 1000000, which does not exist/u],
       ["is_held = true", /the legal hold .* contradicts the events/u],
-      ["retain_until = retain_until + interval '1 day'", /is kept until .*, its event says/u],
+      ["retain_until = retain_until + interval '1 day'", /is kept until .*, but the event says/u],
       ["changed_by = position + 1", /last changed by another event/u]
     ] as const
     for (const [change, finding] of changes) {
@@ -268,7 +271,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
       "UPDATE vatproof.personal_documents d SET document = k.document FROM public.kept k WHERE k.position = d.position AND d.document IS NULL"
     )
     const { failure, output } = yield* command("audit", "verify", "--key", key)
-    assert.match(output, /its personal document was erased by event \d+, but it is still there/u)
+    assert.match(output, /event \d+ erased the personal document, but the document still exists/u)
     assert.isNotNull(failure)
   })
 })

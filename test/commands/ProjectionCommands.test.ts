@@ -18,12 +18,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
     yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
     yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")
     const rebuilt = (yield* command("projections", "rebuild", "--all")).output
-    assert.match(rebuilt, /^auditors is put right: 0 missing, 0 surplus, 1 different rows.$/mu)
-    assert.match(rebuilt, /^event_index is /mu)
+    assert.match(rebuilt, /^auditors is corrected: it had 0 missing, 0 surplus and 1 different rows.$/mu)
+    assert.match(rebuilt, /^event_index matches the events/mu)
     yield* MigratedDatabase.execute("SELECT count(*) FROM audit.receipts")
     assert.match(
       (yield* command("projections", "rebuild", "auditors")).output,
-      /^auditors is as the events make it: nothing was changed.$/u
+      /^auditors matches the events: nothing was changed.$/u
     )
     assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /known are: streams, .*event_index/u)
     assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
@@ -32,7 +32,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
   it.effect("shows how long a stuck projection has not advanced", function* () {
     yield* command("auditor", "add", "tax office")
     const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
-    // The table has a newer version than the service, which does not update it.
+    // The running service does not advance a table of a newer version.
     yield* set("version = version + 1, position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_index'")
     assert.match(
       (yield* command("projections", "list")).output,
@@ -44,7 +44,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof projectio
     yield* set("version = version - 1 WHERE name = 'event_index'")
   })
 
-  it.effect("reports the role that is needed for a rebuild if the service's role lacks the right", function* () {
+  it.effect("rejects a rebuild with the role of the service, and asks for the administrator's role", function* () {
     const { login, url } = yield* LoginRole.make
     yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
     const { name } = yield* TestDatabase

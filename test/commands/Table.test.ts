@@ -20,12 +20,12 @@ describe("table", () => {
     assert.strictEqual(table(columns, rows), ["NAME           COUNT", "a                  5", "a longer name  12000"].join("\n"))
   })
 
-  it("shows unknown values as dashes, and an empty table as headings only", () => {
+  it("shows missing values as dashes, and a table without rows as headings only", () => {
     assert.strictEqual(table(columns, [{ name: null, count: 1 }]), ["NAME  COUNT", "-         1"].join("\n"))
     assert.strictEqual(table(columns, []), "NAME  COUNT")
   })
 
-  it("replaces control characters in names, to prevent terminal escape injection", () => {
+  it("replaces control characters in cells, to prevent terminal escape injection", () => {
     assert.strictEqual(table(columns, [{ name: "\u001b[2Jx\n", count: 1 }]).split("\n")[1], "?[2Jx?      1")
   })
 })

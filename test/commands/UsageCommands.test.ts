@@ -25,7 +25,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof u
     assert.match(output, /busy@example\.com +free +29 +100 +29 %/u)
   })
 
-  it.effect("usage check compares the counters with the log, and reports differences", function* () {
+  it.effect("usage check reports the meters that differ from the events", function* () {
     const sql = yield* SqlClient.SqlClient
     const { validate } = yield* RunningService.RunningService
     const key = yield* register("check@example.com")
@@ -39,7 +39,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof u
     yield* sql`UPDATE vatproof.meters SET used = used + 2 WHERE meter_id LIKE ${meter}`
     yield* sql`INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, 'key-of-stranger/2026-01', 7)`
     const bad = yield* command("usage", "check")
-    assert.strictEqual(bad.failure?.replace(/\d+/gu, "n"), "n of n meters differ from the events, of which there are n")
+    assert.strictEqual(bad.failure?.replace(/\d+/gu, "n"), "n of n meters differ from the n events of the log")
     assert.match(bad.failure ?? "", /^2 of /u)
     assert.match(bad.output, /key-of-stranger\/2026-01 +7 +0 +7 +0 {2}-/u)
     assert.match(bad.output, new RegExp(`key-${keys[0]?.key_id}/[-\\d]+ +3 +1 +2 +1 {2}(\\d+) to \\1`, "u"))

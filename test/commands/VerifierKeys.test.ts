@@ -11,7 +11,7 @@ import { signerOf } from "#test/support/log/Keys.ts"
 
 const key = formatVerifier(signerOf("vatproof.example/log/0"))
 
-layer(NodeServices.layer)("the --key option of audit verify", (it) => {
+layer(NodeServices.layer)("the option --key of audit verify", (it) => {
   it.effect("accepts the key as text or as a file, even if the path contains the plus signs of a key", function* () {
     const folder = join(yield* temporaryFolder, "2026+1")
     const file = join(folder, "verifier-key.txt")

@@ -16,7 +16,7 @@ const witnessKey = formatWitness(witness)
 const logKey = formatVerifier(signer)
 const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 
-/** A witness with a folder of its own. */
+/** Creates a witness with its own key and folder. */
 const makeWitness = Effect.gen(function* () {
   const service = yield* RunningService.RunningService
   const folder = yield* temporaryFolder
@@ -36,7 +36,7 @@ const makeWitness = Effect.gen(function* () {
     "--out",
     out
   )
-  /** Stores another history at the witness, which the log's key has also signed. */
+  /** Replaces the last checkpoint of the witness by one of another history, which the log's key also signed. */
   const remember = (size: number) => {
     const other = { origin: logName, size, root: pureCrypto.sha256("another history"), extensions: [] }
     const [state = ""] = readdirSync(folder).filter((name) => name.startsWith("witness-"))
@@ -46,7 +46,7 @@ const makeWitness = Effect.gen(function* () {
 })
 
 layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (it) => {
-  it.effect("cosigns another growing log, and an audit reports since when its content is witnessed", function* () {
+  it.effect("cosigns the checkpoints of a growing log, and audit verify reports when the witness saw the log", function* () {
     const { out, run, service } = yield* makeWitness
     for (const size of [1, 2, 3]) {
       yield* service.validate("ATU12345678")
@@ -58,42 +58,45 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     }
     assert.lengthOf(readFileSync(out, "utf8").trimEnd().split("\n— "), 3)
     const verified = yield* command("audit", "verify", "--key", logKey, "--checkpoint", out, "--witness", witnessKey)
-    assert.match(verified.output, /witness\.example\/w1 saw the first 3 events on \d{4}-.*: none of them is younger/u)
+    assert.match(verified.output, /witness\.example\/w1 saw the first 3 events on \d{4}-.*: all of them existed then/u)
     assert.isNull(verified.failure)
   })
 
-  it.effect("does not cosign a log that is shorter than the seen log, or contradicts it", function* () {
+  it.effect("does not cosign a log that is shorter than the last cosigned checkpoint, or contradicts it", function* () {
     const { remember, run } = yield* makeWitness
     assert.isNull((yield* run).failure)
     remember(2)
     assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not extend the 2/u)
     remember(1_000_000)
-    assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: it shrank/u)
+    assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: events were removed/u)
   })
 
-  it.effect("is verified in a proof and in an export; a forged cosignature is rejected", function* () {
-    const { folder, service } = yield* makeWitness
-    const { headers } = yield* newAuditor()
-    const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
-    const file = join(folder, "one.tlog-proof")
-    const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
-    writeFileSync(file, proof)
-    assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
-    const start = proof.indexOf("\n\n") + 2
-    writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
-    assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
+  it.effect(
+    "adds a cosignature that audit verify accepts in a proof and in an export, and rejects if it is forged",
+    function* () {
+      const { folder, service } = yield* makeWitness
+      const { headers } = yield* newAuditor()
+      const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
+      const file = join(folder, "one.tlog-proof")
+      const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
+      writeFileSync(file, proof)
+      assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
+      const start = proof.indexOf("\n\n") + 2
+      writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
+      assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
 
-    const directory = join(folder, "export")
-    yield* command("audit", "export", "--out", directory)
-    const note = readFileSync(join(directory, "checkpoint"), "utf8")
-    const kept = join(folder, "kept.txt")
-    writeFileSync(kept, cosign(note, witness, at))
-    const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
-    const verifyExport = command("audit", "verify", ...options)
-    const whole = yield* verifyExport
-    assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: none of them is younger/u)
-    writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
-    const forged = yield* verifyExport
-    assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
-  })
+      const directory = join(folder, "export")
+      yield* command("audit", "export", "--out", directory)
+      const note = readFileSync(join(directory, "checkpoint"), "utf8")
+      const kept = join(folder, "kept.txt")
+      writeFileSync(kept, cosign(note, witness, at))
+      const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
+      const verifyExport = command("audit", "verify", ...options)
+      const whole = yield* verifyExport
+      assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
+      writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
+      const forged = yield* verifyExport
+      assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
+    }
+  )
 })

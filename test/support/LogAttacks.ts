@@ -67,7 +67,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   ).map(
     ([column, value]) =>
       [
-        `${column} of an event changed`,
+        `a changed ${column} of an event`,
         [moved("events", `${column} = ${value}`, "position = 321")],
         /^321: the event is not the one that was signed$/mu
       ] as const
@@ -75,25 +75,29 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "an event moved to another log",
     [moved("events", "log_id = 1", "position = 321")],
-    /^321: an event of log 1 is outside of the log$/mu
+    /^321: there is an event of log 1, which does not exist$/mu
   ],
-  ["an event removed", ["DELETE FROM vatproof.events WHERE position = 321"], /^321: the event is missing$/mu],
+  ["a removed event", ["DELETE FROM vatproof.events WHERE position = 321"], /^321: the event is missing$/mu],
   [
-    "two events swapped",
+    "two swapped events",
     [
       moved("events", "position = -1 * position + 600000", "position IN (100, 321)"),
       moved("events", "position = CASE position WHEN 599900 THEN 321 ELSE 100 END", "position > 500000")
     ],
     /^100: the event is not the one that was signed\n321: the event is not/mu
   ],
-  ["the tail cut", ["DELETE FROM vatproof.events WHERE position >= 590"], /^590: the events up to position 604 are missing$/mu],
   [
-    "the tail cut, and the log's own count with it",
+    "removed events at the end",
+    ["DELETE FROM vatproof.events WHERE position >= 590"],
+    /^590: the events up to position 604 are missing$/mu
+  ],
+  [
+    "removed events at the end with a matching number of events in the log's row",
     ["DELETE FROM vatproof.events WHERE position >= 590", moved("logs", "next_position = 590", "true")],
     /^590: the events up to position 599 are missing$/mu
   ],
   [
-    "an event and its leaf in the stored tree",
+    "a changed event with a changed leaf in the stored tree",
     [
       moved("events", "units = 0", "position = 321"),
       moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")
@@ -101,7 +105,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^321: the event does not have the leaf in the stored tree, and the signature confirms neither$/mu
   ],
   [
-    "an early event and its leaf",
+    "a changed early event with a changed leaf",
     [
       moved("events", "units = 0", "position = 100"),
       moved("tiles", "hashes = overlay(hashes placing sha256('x') from 100 * 32 + 1)", "level = 0 AND index = 0")
@@ -109,29 +113,37 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^-: 2 signed checkpoints in total contradict the log$/mu
   ],
   [
-    "a leaf of the stored tree",
+    "a changed leaf in the stored tree",
     [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")],
     /^321: the stored tree does not have the leaf that was signed \(the event is right\)$/mu
   ],
   [
-    "an upper node",
+    "a changed hash in an upper tile",
     [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 33)", "level = 1")],
     /^-: the stored tree is wrong in tile 1\/0$/mu
   ],
-  ["a tile removed", ["DELETE FROM vatproof.tiles WHERE level = 0 AND index = 1"], /^256: the stored tree has no leaf for it$/mu],
+  [
+    "a removed tile",
+    ["DELETE FROM vatproof.tiles WHERE level = 0 AND index = 1"],
+    /^256: the stored tree has no leaf for this event$/mu
+  ],
   [
     "a tile moved to another place",
     [moved("tiles", "index = 7", "level = 0 AND index = 1")],
-    /^-: .* more in tile 0\/7 than was signed$/mu
+    /^-: .* more hashes in tile 0\/7 than were signed$/mu
   ],
-  ["a tile moved to another level", [moved("tiles", "level = 7", "level = 1")], /^-: .* more in tile 7\/0 than was signed$/mu],
+  [
+    "a tile moved to another level",
+    [moved("tiles", "level = 7", "level = 1")],
+    /^-: .* more hashes in tile 7\/0 than were signed$/mu
+  ],
   [
     "a tile moved to another log",
     [moved("tiles", "log_id = 1", "level = 1")],
-    /^-: there is a tile of log 1, which there is not$/mu
+    /^-: there is a tile of log 1, which does not exist$/mu
   ],
   [
-    "another size in a checkpoint",
+    "a changed size in a checkpoint",
     [moved("checkpoints", "note = replace(note, E'\\n600\\n', E'\\n601\\n')", "size = 600")],
     /^599: the checkpoint of 600 events is not valid: /mu
   ],
@@ -141,111 +153,119 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^250: the checkpoint of 251 events states 250$/mu
   ],
   [
-    "all checkpoints removed",
+    "the removal of all checkpoints",
     ["DELETE FROM vatproof.checkpoints"],
     /^-: the log was never signed: nothing proves its content$/mu
   ],
   [
     "a checkpoint moved to another log",
     [moved("checkpoints", "log_id = 1", "size = 250")],
-    /^-: there is a checkpoint of log 1, which there is not$/mu
+    /^-: there is a checkpoint of log 1, which does not exist$/mu
   ],
   [
-    "a meter",
+    "a changed meter",
     [moved("meters", "used = used - 1", "meter_id = 'key-3/2026-11'")],
     /^603: meters key-3\/2026-11: the row differs/mu
   ],
-  ["a stream", [moved("streams", "version = version + 1", "stream_id = 'key-3'")], /^603: streams key-3: the row differs/mu],
   [
-    "a row of a read table that is gone",
+    "a changed version of a stream",
+    [moved("streams", "version = version + 1", "stream_id = 'key-3'")],
+    /^603: streams key-3: the row differs/mu
+  ],
+  [
+    "a removed row of a read table",
     ["DELETE FROM vatproof.meters WHERE meter_id = 'key-3/2026-11'"],
     /^603: meters key-3\/2026-11: the row is missing$/mu
   ],
   [
-    "a row of a read table too many",
+    "a surplus row of a read table",
     ["INSERT INTO vatproof.streams VALUES (0, 'key-99', 1, 5, 5)"],
     /^5: streams key-99: no event produces this row$/mu
   ],
   [
-    "a read table of other rules",
+    "a read table of an unknown version",
     [moved("projections", "version = 7", "name = 'meters'")],
-    /^-: projections meters: its rules have the unknown version 7$/mu
+    /^-: projections meters: the row has the unknown version 7$/mu
   ],
-  ["a function too many", [stranger], /^-: pg_proc vatproof.stranger: the function differs from this program.s$/mu],
+  ["a surplus SQL function", [stranger], /^-: pg_proc vatproof.stranger: the function differs from this program.s$/mu],
   [
-    "a time that never comes",
+    "an infinite time",
     [moved("events", "occurred_at = 'infinity'", "position = 321")],
     /^321: The event at position 321 has a malformed occurred_at$/mu
   ],
   [
-    "a hash too many in a tile",
+    "a surplus hash in a tile",
     [moved("tiles", "hashes = hashes || sha256('x')", "level = 0 AND index = 2")],
-    /^-: the stored tree has more in tile 0\/2 than was signed$/mu
+    /^-: the stored tree has more hashes in tile 0\/2 than were signed$/mu
   ],
   [
-    "a tile too many",
+    "a surplus tile",
     ["INSERT INTO vatproof.tiles SELECT log_id, level, 3, hashes FROM vatproof.tiles WHERE level = 1"],
-    /^-: the stored tree has more in tile 1\/3 than was signed$/mu
+    /^-: the stored tree has more hashes in tile 1\/3 than were signed$/mu
   ],
   [
-    "only the log's own count changed",
+    "a changed number of events in the log's row",
     [moved("logs", "next_position = 590", "true")],
-    /^590: the log ends here by its own record, but 600 events were signed$/mu
+    /^590: the log's row says that the log ends here, but 600 events were signed$/mu
   ],
-  ["the log's row removed", ["DELETE FROM vatproof.logs"], /^605: logs 0: the row differs from what the events produce$/mu],
   [
-    "a second event at a place",
+    "the removal of the log's row",
+    ["DELETE FROM vatproof.logs"],
+    /^605: logs 0: the row differs from what the events produce$/mu
+  ],
+  [
+    "a second event at the same position",
     [
       "ALTER TABLE vatproof.events DROP CONSTRAINT events_pkey CASCADE",
       "INSERT INTO vatproof.events SELECT log_id, position, 'key-other', 1, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 321"
     ],
-    /^321: more than one event at this position, or events out of order$/mu
+    /^321: there is more than one event at this position, or the events are out of order$/mu
   ],
   [
-    "an event put at the end",
+    "an event that was inserted beyond the end of the log",
     [
       "INSERT INTO vatproof.events SELECT log_id, 700, stream_id, 5000, gen_random_uuid(), type, schema_version, occurred_at, recorded_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata FROM vatproof.events WHERE position = 0"
     ],
-    /^700: an event of log 0 is outside of the log$/mu
+    /^700: there is an event outside of the positions of the log$/mu
   ],
   [
-    "an event that is not signed yet, in its stream",
+    "a changed version of an unsigned event",
     [moved("events", "version = version + 5", "position = 603")],
     /^603: version \d+ of the stream key-3 follows version \d+$/mu
   ],
   [
-    "an event that is not signed yet, as the first of a stream",
+    "an unsigned event that begins a stream with version 2",
     [moved("events", "stream_id = 'key-99', version = 2", "position = 603")],
     /^603: the stream key-99 begins with version 2$/mu
   ],
   [
-    "an event that is not signed yet, in its time",
+    "a changed time of an unsigned event",
     [moved("events", "recorded_at = recorded_at - interval '1 day'", "position = 603")],
-    /^603: it was recorded at .*, before the event below it$/mu
+    /^603: the event was recorded at .*, before the event at the preceding position$/mu
   ],
   [
-    "a personal document changed",
+    "a changed personal document",
     ["UPDATE vatproof.personal_documents SET document = replace(document, 'Muster', 'Master') WHERE position = 321"],
-    /^321: its personal document is not the one that was signed$/mu
+    /^321: the personal document is not the one that was signed$/mu
   ],
   [
-    "a personal document removed",
+    "a removed personal document",
     ["DELETE FROM vatproof.personal_documents WHERE position = 321"],
-    /^321: its personal document is missing$/mu
+    /^321: the personal document is missing$/mu
   ],
   [
-    "a personal document made up",
+    "an inserted personal document",
     ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 320, '{}', now())"],
-    /^320: it has a personal document, but its event has no digest of one$/mu
+    /^320: there is a personal document, but the event has no digest of one$/mu
   ],
   [
-    "a personal document of no event",
+    "a personal document without an event",
     ["INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 900, '{}', now())"],
-    /^900: log 0 has a personal document outside of the log$/mu
+    /^900: there is a personal document outside of the positions of the log$/mu
   ],
   [
     "a personal document of another log",
     ["UPDATE vatproof.personal_documents SET log_id = 1 WHERE position = 321"],
-    /^321: log 1 has a personal document outside of the log$/mu
+    /^321: there is a personal document of log 1, which does not exist$/mu
   ]
 ]

@@ -1,4 +1,4 @@
-/** Accounts, keys and meters, joined for operators. */
+/** Reads accounts and API keys with their usage, for the operator's commands. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import {
@@ -18,7 +18,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "5 seconds"
 
-/** Placeholder for the key's id; the database replaces it. */
+/** Placeholder for the key's id in the name of a meter. The database replaces it by the id of each row. */
 const keyPlaceholder = "{key}"
 
 const AccountRow = Schema.Struct({
@@ -64,7 +64,7 @@ const makeFind = Effect.gen(function* () {
   const findByAgent = SqlSchema.findAll({
     Request: Schema.String,
     Result: AccountRow,
-    // In an array, so that the index of agent ids is read first and not all accounts in their order.
+    // The ids are in an array, so that the planner reads the index of agent ids first. With a join it may read all accounts.
     execute: (agentId) => sql`SELECT ${sql.literal(accountColumns)}
       WHERE a.account_id = ANY (ARRAY(SELECT account_id FROM vatproof.contacts WHERE agent_id = ${agentId}
         ORDER BY account_id DESC LIMIT ${maxNamesakes})) ORDER BY a.account_id DESC`
@@ -149,13 +149,13 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Maximum number of accounts named for one agent id. */
+/** Maximum number of accounts that the error of an ambiguous agent id names. */
 const maxNamesakes = 5
 
-/** An account is issued at most 50 keys a month. */
+/** Maximum number of keys that are read of one account. An account can issue 50 keys a month. */
 const maxKeys = 10_000
 
-/** Selects the keys of an account, one key, or the used ones. */
+/** Selects the key `keyId`, or else the keys of `accountId`, or else the keys with usage. `meter` names a meter with the placeholder. */
 interface KeyQuery {
   readonly meter: string
   readonly accountId: string | null

@@ -1,6 +1,6 @@
 /**
- * Decides on the newest state of accounts and appends the resulting events; the append updates the projections of accounts and
- * API keys. Contact data, which events exclude, is written in the same transaction.
+ * Creates and changes accounts. Loads the newest state of an account, lets the use case decide, and appends the resulting events. The
+ * append updates the tables of accounts and API keys. Contact data, which is not in events, is written in the same transaction.
  */
 import { Array as Arr, DateTime, Effect, Layer, Redacted, Schema, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -24,12 +24,12 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Concurrent changes per replica: they wait for each other's locks and must not occupy all connections. */
+/** Maximum number of concurrent changes per replica. Changes wait for each other's locks and must not occupy all connections. */
 const maxChanges = 2
 const changePatience = "10 seconds"
-/** How often a change is decided again because another writer appended to the stream. */
+/** Maximum number of times that a change is decided, because another writer appended to the stream meanwhile. */
 const maxDecisions = 5
-/** Events per page of an account's stream, and maximum pages: an account has at most 100 events a month. */
+/** Events per page of an account's stream, and maximum number of pages. An account gets at most about 100 events a month. */
 const pageSize = 1_000
 const maxPages = 100
 
@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
   const findRegistration = yield* makeFindRegistration
   const semaphore = yield* Semaphore.make(maxChanges)
 
-  /** Without commands, only `inSameTransaction` runs. */
+  /** Appends the commands and runs `inSameTransaction`, both in one transaction. There may be no commands. */
   const write = <E>(commands: ReadonlyArray<AppendCommand>, inSameTransaction: InSameTransaction<E>, at: DateTime.Utc) =>
     Arr.isReadonlyArrayNonEmpty(commands) ? events.appendWith(commands, inSameTransaction, at) : inSameTransaction(at)
 
@@ -119,7 +119,7 @@ const make = Effect.gen(function* () {
   return AccountStore.of({ create, findRegistration, change, changeBoth, eraseContact })
 })
 
-/** Compares the class, because callers' own errors, unknown here, may have the same tag. */
+/** Compares the class instead of the tag, because the errors of the caller's `decide` may have the same tag. */
 const isVersionConflict = Schema.is(VersionConflict)
 const isEmailTaken = (error: unknown): boolean =>
   isSqlError(error) && error.reason._tag === "UniqueViolation" && error.reason.constraint === "contacts_email_key_key"
@@ -136,7 +136,7 @@ const lockAccount = (sql: SqlClient.SqlClient) => {
   })
 }
 
-/** The lock on the account's row serialises decisions; the expected version detects writers without the lock. */
+/** Locks the row of an account and returns its state. The lock serialises changes; the expected version detects writers without it. */
 const makeOpen = Effect.gen(function* () {
   const lock = lockAccount(yield* SqlClient.SqlClient)
   const load = yield* makeLoad

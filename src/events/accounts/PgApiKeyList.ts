@@ -1,4 +1,4 @@
-/** The keys of accounts with their owners' labels. */
+/** Lists the API keys of an account with the labels that its owner gave them. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { ApiKeyList } from "#domain/accounts/ApiKeyList.ts"

@@ -1,4 +1,4 @@
-/** Logins, read from the accounts and their contact data. */
+/** Reads and changes the credentials of accounts: the password hash and the epoch of the login tokens. */
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { emailKey } from "#domain/email/EmailAddress.ts"

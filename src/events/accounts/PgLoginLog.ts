@@ -1,23 +1,23 @@
 /**
- * Records logins as events. Callers decide how often they log in, so the number of events is bounded: refused logins are counted
- * in memory and become one event per hour for each account or client, as do successful ones beyond a limit. A killed replica
- * loses the counts of its last hour.
+ * Records logins as events. Each successful login is an event, up to 60 per account and hour. Further successful logins and all
+ * refused ones are counted in memory and become one event per hour for each account or client, so that clients cannot fill the log.
+ * A killed replica loses the counts of its last hour.
  */
 import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
 import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/login/LoginLog.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 
-/** Successful logins of an account per hour that get events of their own. */
+/** Maximum number of successful logins per account and hour that get an event each. */
 const maxAlone = 60
-/** Tracked subjects per hour: about 200 bytes each, and at most one event at the end of the hour. */
+/** Maximum number of accounts and of clients that are counted separately. Each needs about 200 bytes, and one event per hour. */
 const maxAccounts = 10_000
 const maxClients = 500
 const hour = Duration.hours(1)
 const lookEvery = "1 minute"
 const writesAtOnce = 64
 
-/** Logins since the first one. `alone` have events of their own. */
+/** Counts of logins since `since`. The `alone` logins were successful and got an event each; `succeeded` counts the further ones. */
 interface Tally {
   readonly since: DateTime.Utc
   alone: number
@@ -27,7 +27,7 @@ interface Tally {
 
 type Tallies = Map<string, Tally>
 
-/** The subject of all logins beyond the tracking limits. */
+/** The key of the tally for all accounts or clients beyond the maximum. */
 const untracked = ""
 
 const tallyOf = (tallies: Tallies, max: number, subject: string, since: DateTime.Utc): Tally => {
@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
     return refused + succeeded === 0 ? Effect.void : events.appendFact(loginStream(who), event)
   }
 
-  /** Writes the tallies that began before a time. A failed write is retried. */
+  /** Appends an event for each tally that began before a time. If that fails, the tally is kept for the next iteration. */
   const writeBefore = (time: DateTime.Utc) =>
     Effect.forEach(
       [

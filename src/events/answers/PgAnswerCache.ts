@@ -1,4 +1,4 @@
-/** The answer cache: `vatproof.latest` has the newest answer for each VAT ID; the append updates it. */
+/** Reads the newest answer for a VAT ID from `vatproof.latest`, which the append keeps current. */
 import { Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AnswerCache, CachedAnswer, latestKey, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
@@ -11,11 +11,11 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Limits: answers read per statement, and waiting callers. */
+/** Maximum number of answers that one statement reads, and of callers that wait. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
-/** Checked when an answer enters the cache of a process, not at each hit. */
+/** The finding about an answer that differs from its event. Answers are compared when a process caches them, not at each cache hit. */
 const altered = (position: bigint) => `The newest answer for a VAT ID differs from its event at position ${position}`
 
 const make = Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Links of receipts, read from the receipt's stream, whose first event is its issue. */
+/** Creates, lists, revokes and opens links to receipts. The links of a receipt are events in the stream of the receipt. */
 import { Clock, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError } from "effect/sql/SqlError"
@@ -27,7 +27,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-/** How often a change is decided again because another link of the receipt changed concurrently. */
+/** Maximum number of times that a change is decided, because another link of the receipt changed concurrently. */
 const maxDecisions = 5
 
 const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
@@ -57,7 +57,7 @@ const make = Effect.gen(function* () {
   const isAccountOpen = yield* makeIsAccountOpen
 
   const signatureOf = (signed: string) => hash.of("receipt-link", signed)
-  /** Compares hashes of both, so that the duration reveals nothing about the signature. */
+  /** Verifies the signature of a token. Compares hashes, so that the duration reveals nothing about the right signature. */
   const isSigned = (signed: string, signature: string) =>
     hash.of("receipt-link", signature) === hash.of("receipt-link", signatureOf(signed))
 
@@ -130,7 +130,7 @@ const make = Effect.gen(function* () {
   return ReceiptLinks.of({ create, list, revoke, open })
 })
 
-/** Returns whether the account that has a key now is open. */
+/** Creates a function that returns whether the account that owns a key now is open. */
 const makeIsAccountOpen = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,

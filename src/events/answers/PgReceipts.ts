@@ -1,6 +1,6 @@
 /**
- * Reads receipts directly from their events and personal documents, so a receipt can be read as soon as it is answered.
- * `vatproof.listed`, which the append updates, has the receipts of each key.
+ * Reads receipts from their events and personal documents, so that every replica can read a receipt as soon as it is issued. The
+ * list of a key's receipts is in `vatproof.listed`, which the append keeps current.
  */
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
 
   const page = Effect.fn("PgReceipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
     const ending = targetVatId === null ? "" : `/${targetVatId}`
-    // Requests one more than the limit to learn whether another page follows.
+    // One row more than the limit shows whether another page follows.
     const rows = yield* findPage({ ownerId, ending, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
       QueryPolicy.withRetry(retryFor)
     )
@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
   return ReceiptReader.of({ find, holderOf, page })
 })
 
-/** Returns whether the account has the key now. It has the earlier receipts of claimed keys, too. */
+/** Creates a function that returns whether an account owns a key now. The owner of a key may read all receipts of the key. */
 const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.String,
@@ -96,7 +96,7 @@ const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
     find(keyId).pipe(QueryPolicy.withRetry(retryFor), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
 })
 
-// The owner is a key, or an account with the lists of its keys. LIMIT 1 keeps the planner from a join that reads the whole log.
+// `ownerId` is the id of a key, or of an account with several keys. LIMIT 1 prevents a join that reads the whole log.
 const makeFindPage = Effect.map(SqlClient.SqlClient, (sql) =>
   SqlSchema.findAll({
     Request: Schema.Struct({ ownerId: Schema.String, ending: Schema.String, before: Schema.Int, limit: Schema.Int }),

@@ -1,4 +1,4 @@
-/** Finds events with the help of EventIndex, or in the log itself if the filter has only positions and times. */
+/** Finds the events that match an auditor's filter: with EventIndex, or in the log itself if the filter has positions and times only. */
 import { DateTime, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Fragment } from "effect/sql/Statement"
@@ -12,29 +12,27 @@ import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "5 seconds"
 
-/** Nearly all events have this type, so no index by type or account contains it (migrations/projections.sql). */
+/** The type of nearly all events. The indexes by type, account and key omit these events (migrations/projections.sql). */
 const commonest = "VatIdVerified"
 
-/** The queries that find matching events within `span`; each returns up to `limit` positions. */
+/** Creates a function that returns one or two queries for a filter. Each returns up to `limit` matching positions within `span`. */
 const makeQuestions = (sql: SqlClient.SqlClient) => {
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 
-  /**
-   * Hides a condition from the planner, which could otherwise choose its index although another condition leaves fewer events.
-   */
+  /** Returns a condition that cannot use the index of its column: another condition of the same query leaves fewer events. */
   const unindexed = (column: string, value: string | null) =>
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
-  /** Reads all events of the span; only for a condition that most of them meet. */
+  /** Reads all events of the span, for a condition that most of them meet. */
   const inSpan = (condition: Fragment, limit: number) =>
     sql`SELECT position FROM vatproof.event_index
       WHERE log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span) AND ${condition}
       ORDER BY position LIMIT ${limit}`
 
   /**
-   * Reads the index by `column` and position. The comparison of rows and the order by both columns leave the planner no other index:
-   * for an equality it may read the whole span by position.
+   * Reads the index by `column` and position. Comparing and ordering by both columns leaves the planner no other index. For a
+   * plain equality it may read the whole span by position.
    */
   const inIndex = (column: string, value: Fragment, conditions: ReadonlyArray<Fragment>, limit: number) => {
     const name = sql.literal(column)
@@ -48,8 +46,8 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   }
 
   /**
-   * Searches the streams of keys, which are in the order of the log. Reads version by version: for a range of versions the
-   * planner may read and sort a whole stream.
+   * Searches the streams of keys. A stream is in the order of the log, so it is read version by version. For a range of versions the
+   * planner may read and sort the whole stream.
    */
   const inStreams = (keys: ReadonlyArray<Fragment>, limit: number) =>
     sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (SELECT 'key-' || k.key_id::text AS id) stream, LATERAL (
@@ -61,13 +59,13 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
         WHERE ${common} LIMIT ${limit}) found
       WHERE ${sql.and(keys)}`
 
-  /** The given key, or all keys of the account. */
+  /** Returns the conditions for the key of the filter, or for all keys of its account. */
   const keysOf = ({ accountId, keyId }: AuditFilter) => {
     if (keyId !== null) return [sql`k.key_id = ${keyId}::uuid`, ...unindexed("k.account_id", accountId)]
     return accountId === null ? [] : [sql`k.account_id = ${accountId}::uuid`]
   }
 
-  /** Uses the most selective index: a key has fewer events than an account, and an account fewer than a type. */
+  /** Finds events of other types than the commonest, by key, or else by account, or else by type: the fewest events first. */
   const rarer = ({ accountId, keyId, type }: AuditFilter, limit: number) => {
     const ofType = unindexed("type", type)
     if (keyId !== null) {
@@ -109,19 +107,17 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
   const columns = sql.literal(StoredEvent.columns)
   const names = sql.literal(StoredEvent.columnsOf("event"))
 
-  /** The first and last position of interest: from `after` on, recorded in the filter's time. */
+  /** Returns the first position that can match: from `after` on, and recorded from the filter's time on. */
   const lowest = ({ from }: AuditFilter, after: number) =>
     from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
 
-  /** Excludes events that EventIndex has not applied yet, even if the log has them; otherwise a page could end behind them. */
+  /** The position up to which EventIndex has followed the log. A search ends there, so that the next page continues with the rest. */
   const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventIndex})`
   const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
   const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
 
-  /**
-   * Without a filter, reads the log position by position: for a range of positions the planner may read and sort the whole log.
-   */
+  /** Reads the log position by position. For a range of positions the planner may read and sort the whole log. */
   const inLog = ({ to }: AuditFilter, limit: number) => {
     const end = to === null ? sql`(SELECT next_position FROM vatproof.logs WHERE log_id = ${logId})` : positionAt(to)
     return sql`SELECT next.position FROM (SELECT generate_series(low, ${end} - 1) AS position FROM span) next, LATERAL (
@@ -135,7 +131,7 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
     return sql`SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}`
   }
 
-  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  // LIMIT 1 prevents a join that reads the whole log.
   return (filter: AuditFilter, after: number, limit: number) =>
     sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
       SELECT ${names} FROM (${positionsOf(filter, limit)}) found CROSS JOIN LATERAL (

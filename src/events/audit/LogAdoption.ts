@@ -1,7 +1,7 @@
 /**
- * Makes the notary continue with a log that it does not know, once an operator has verified it. Rebuilds the tree from the events
- * and stores the missing parts. Never changes what was signed: refuses if events and the database's own checkpoints contradict
- * each other.
+ * Makes the notary continue a log whose history it does not know, once an operator has verified that log. Rebuilds the Merkle tree
+ * from the events and stores its missing parts. Never changes a signed part: fails if the events contradict a checkpoint in the
+ * database.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { Hex } from "effect/encoding"
@@ -35,7 +35,10 @@ export interface History {
   readonly root: string
 }
 
-/** `replace` stores a checkpoint in place of all that `loadSeen` returns, and keeps the old ones as evidence. */
+/**
+ * `loadSeen` returns the checkpoints that this machine stored. `replace` stores a new one in their place, and keeps the old ones
+ * under other names as evidence.
+ */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys
   readonly loadSeen: Effect.Effect<ReadonlyArray<NotaryRefusals.SeenCheckpoint>, E>
@@ -52,7 +55,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
   const store = yield* makeStore(keys)
   const rootOf = (grown: Tree) => root(crypto.sha256, grown)
 
-  /** Returns why the notary refuses the log; none if it accepts it. */
+  /** Returns the reason why the notary refuses the log; none if the notary accepts the log. */
   const refusal = Effect.flatMap(loadSeen, (seen) =>
     log.recognise(seen).pipe(
       Effect.as(Option.none<string>()),
@@ -73,7 +76,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
     const history = Option.getOrNull(historyIn(stored.note))
     if (history === null) {
       return yield* refused(
-        "No key of this log signed the newest checkpoint in the database: give the command the key that did, or its public key beside the new one"
+        "The newest checkpoint in the database was signed by an unknown key: set NOTARY_KEY to that key, or add its public key after the new key"
       )
     }
     const grown = yield* grow(empty, history.events)
@@ -83,7 +86,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
     )
   })
 
-  /** The history that the current events produce. */
+  /** The number of the current events, and their root. */
   const current = Effect.gen(function* () {
     const head = yield* reads.head
     return { events: head, root: Hex.encode(rootOf(yield* grow(empty, head))) } satisfies History
@@ -107,7 +110,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
   return { refusal, newest, current, adopt }
 })
 
-/** Computes the tree of a log's first `to` events from the events. `visit` receives the nodes of each batch. */
+/** Creates a function that extends the tree `start` with events up to position `to` (exclusive). `visit` gets the nodes of each batch. */
 const makeGrow = Effect.gen(function* () {
   const crypto = yield* Crypto
   const reads = yield* AuditReads.make
@@ -152,11 +155,11 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     const [surplus] = yield* findSurplus(events)
     if (surplus === undefined) return
     return yield* refused(
-      `The stored tree has more leaves in tile 0/${surplus.index} than there are events: events are missing, restore them`
+      `The stored tree has more leaves in tile 0/${surplus.index} than the log has events: restore the missing events`
     )
   })
 
-  /** Returns what the nodes add to the stored tiles; fails where the stored hashes differ. */
+  /** Returns the tiles to which the nodes add hashes, with these hashes. Fails if stored hashes differ from the nodes. */
   const missing = Effect.fnUntraced(function* (nodes: ReadonlyArray<Node>) {
     const updates = growths(nodes)
     const stored = yield* tree.readTiles(updates.map(({ index, level }) => ({ index, level, width: tileWidth })))
@@ -177,7 +180,7 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     yield* sql.unsafe(upsert, [logId, ...columns])
   })
 
-  /** Stores the missing parts of the tree of the first `size` events and a checkpoint over it; returns the checkpoint. */
+  /** Stores the missing parts of the tree of the first `size` events, and signs, stores and returns its checkpoint. */
   const signed = (size: number) =>
     sql.withTransaction(
       Effect.gen(function* () {
@@ -197,7 +200,7 @@ const upsert = `INSERT INTO vatproof.tiles (log_id, level, index, hashes)
   SELECT $1::smallint, level, index, hashes FROM unnest($2, $3, $4) AS t(level, index, hashes)
   ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = excluded.hashes`
 
-/** Returns the tile with these hashes added; null if it has them already. Tiles are completed in order. */
+/** Returns a tile with the hashes added; null if the tile has them already. Fails if the stored hashes differ. */
 const completed = ({ hashes, index, level, offset }: Growth, stored: Uint8Array) => {
   const start = offset * hashLength
   const existing = stored.subarray(start, start + hashes.length)

@@ -1,4 +1,4 @@
-/** The reads of auditors and receipt owners: events found by EventIndex, and their proofs. */
+/** Serves auditors, and owners of receipts: finds events with EventIndex, and proves that an event is in the signed log. */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/audit/Auditor.ts"
 import {
@@ -30,7 +30,7 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** A reader waits up to 3 seconds for a checkpoint that covers the newest events. */
+/** A request for a proof waits up to 3 seconds for a checkpoint that covers the event. */
 const lookEvery = "100 millis"
 const looks = 30
 
@@ -72,7 +72,7 @@ const make = Effect.gen(function* () {
     return yield* lineOf(stored)
   })
 
-  /** The newest checkpoint, once it covers a position: a new event is signed within about a second. */
+  /** Waits until a checkpoint covers a position and returns it. A new event is signed within about a second. */
   const covering = (position: number) =>
     proofs.newest.pipe(
       Effect.filterOrFail(
@@ -112,14 +112,14 @@ const make = Effect.gen(function* () {
   return AuditTrail.of({ types, header: searchHeader, page, event, prove, checkpoint, tile: proofs.tile })
 })
 
-/** Formats an event with its personal document, if it has one. */
+/** Formats an event, with its personal document if it has one, as a row of CSV. */
 const rowWith = (documents: ReadonlyMap<number, string | null>, keys: ReadonlyMap<string, KeyFacts>) => (event: StoredEvent) =>
   searchRow(event, documents.get(event.position), keys)
 
 const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
   EventLine.format(event, documents.get(event.position))
 
-/** Serves proofs, checkpoint and tiles. Data that differs from what was signed ends the request. */
+/** Serves proofs, checkpoints and tiles. A request fails with EVIDENCE_ALTERED if the stored data differs from what was signed. */
 const makeProofs = Effect.gen(function* () {
   const { newest, prove, tile } = yield* EventProofs.make
   const { refuse } = yield* Integrity
@@ -134,7 +134,7 @@ const makeProofs = Effect.gen(function* () {
 
 const types = [...new Set(Catalogue.eventTypes.map(({ type }) => type))].toSorted()
 
-/** Returns the filter that an auditor's scope allows; null if it allows nothing. */
+/** Restricts a filter to the account that an auditor may read. Returns null if no event can match. */
 const makeAllow = (search: EventSearch.EventSearch) =>
   Effect.fnUntraced(function* ({ key, ...filter }: AuditQuery, auditor: Auditor) {
     const accountId = auditor.accountId ?? filter.accountId
@@ -144,7 +144,7 @@ const makeAllow = (search: EventSearch.EventSearch) =>
     return keyId === null ? null : ({ ...filter, accountId, keyId } satisfies AuditFilter)
   })
 
-/** Finds the requested event if the reader may see it. Keys see their own receipts. */
+/** Returns the requested event if the reader may see it. An API key may see its own receipts. */
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   const events = yield* EventStore
   const { upToDate } = yield* Projections
@@ -170,7 +170,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
       missing: byReceipt ? `receipt ${subject.receiptId} that you may read` : `event ${subject.position} that you may read`
     })
     const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
-    // A search continues with the next existing position, which is another one.
+    // A read by position returns the next event if this one is missing.
     if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
     yield* verified([event])
     return (yield* maySee(reader, event)) ? event : yield* none
@@ -179,7 +179,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
 
 type Reading = Parameters<typeof AuditLogRead.make>[0]
 
-/** Records that an auditor begins to read. */
+/** Records in the log what an auditor begins to read. */
 const makeRecord = Effect.map(EventStore, (events) => {
   const nothing = {
     position: null,

@@ -1,4 +1,4 @@
-/** Auditors. The append of their events updates them, so every replica rejects a revoked token from the same moment on. */
+/** Adds, lists, revokes and identifies auditors. The append updates their table, so all replicas reject a revoked token at once. */
 import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AuditorAdded, AuditorRevoked, auditorStream, generateToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
@@ -84,7 +84,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     execute: (hash) => sql`SELECT ${columns} FROM vatproof.auditors WHERE token_sha256 = decode(${hash}, 'hex')`
   })
 
-  // Takes text, so that a malformed id is "unknown" instead of a database error.
+  // Compares text, so that a malformed id is an unknown auditor instead of a database error.
   const byId = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,

@@ -1,7 +1,7 @@
 /**
- * Verifies the whole log continuously at a low rate, on one replica at a time: each event against its leaf, each tile against the
- * tile above it, the top against the newest checkpoint, each personal document against the digest in its event, and at the end of a
- * pass the read tables against the events. A finding raises an alert; `audit verify` gives the details.
+ * Verifies the whole log again and again at a low rate, on one replica at a time. Compares each event with its leaf, each tile with
+ * the tile above it, the root with the newest checkpoint, each personal document with the digest in its event, and at the end of a
+ * pass the read tables with the events. A finding raises an alert; `vatproof audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -20,19 +20,20 @@ import { hashesIn, type HashTile, tileWidth, widthAt } from "#events/merkle/Tile
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** Tiles per batch, pause between batches, and pause after a pass. Progress is stored every `keepEvery` batches. */
+/** `tiles` is the number of tiles per batch, `every` the pause between batches, and `rest` the pause between passes. */
 export interface ScrubPace {
   readonly tiles: number
   readonly every: Duration.Duration
   readonly rest: Duration.Duration
 }
 
-/** A million events in 40 minutes. A batch takes about 10 ms of database and replica together: less than 1 % of a core. */
+/** Verifies a million events in 40 minutes. A batch takes the database and the replica about 10 ms: less than 1 % of a core. */
 export const usualPace: ScrubPace = { tiles: 2, every: Duration.millis(1_200), rest: Duration.minutes(10) }
 
 const retryFor = "3 seconds"
+/** Batches after which the progress is stored. */
 const keepEvery = 16
-/** Another replica continues from the stored progress after this time. */
+/** Lease of the scrubbing replica. After its end another replica continues from the stored progress. */
 const leaseMs = 120_000
 /** Maximum number of findings that a pass logs one by one. */
 const loggedAtMost = 20
@@ -43,7 +44,7 @@ const position = Metrics.gauge("vatproof.scrub.position", {
 })()
 const findings = Metrics.gauge("vatproof.scrub.findings", {
   unit: "{finding}",
-  description: "Findings of the current pass over the log, or of the last pass if it found more"
+  description: "Findings of the current pass over the log; between two passes, of the last one"
 })()
 const completed = Metrics.gauge("vatproof.scrub.completed", {
   unit: "s",
@@ -71,7 +72,7 @@ const makeLease = Effect.fnUntraced(function* (holder: string) {
   }
 })
 
-/** Positions in a range whose personal document does not match the digest in its event. */
+/** Creates a function that returns the positions in a range whose personal document does not match the digest in its event. */
 const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.BigInt, to: Schema.BigInt }),
@@ -88,7 +89,7 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** Verifies leaf tiles, as far as `signed` events go; returns the problems. */
+/** Creates a function that verifies the events and tiles of a range and returns the findings. The log has `signed` signed events. */
 const makeVerifyTiles = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
@@ -134,7 +135,7 @@ const makeVerifyTiles = Effect.gen(function* () {
   })
 })
 
-/** Compares the right edge of the stored tree with the newest checkpoint, whose signature the notary verifies. */
+/** Compares the root of the stored tree with the newest checkpoint. The notary verifies the signature of the checkpoint. */
 const makeVerifyTop = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const tree = yield* TreeStore
@@ -154,7 +155,7 @@ const makeVerifyTop = Effect.gen(function* () {
   })
 })
 
-/** Compares the read tables with the events in one snapshot, as `audit verify` does. Omits the keys of rows, which may be personal data. */
+/** Compares the read tables with the events, as `audit verify` does. The findings omit the keys of rows, which may be personal data. */
 const makeVerifyTables = Effect.map(SqlClient.SqlClient, (sql) =>
   Effect.gen(function* () {
     const wrong = Findings.make()
@@ -165,7 +166,10 @@ const makeVerifyTables = Effect.map(SqlClient.SqlClient, (sql) =>
   }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 )
 
-/** Runs one pass from the stored progress; returns the number of findings, or null while another replica holds the lease. */
+/**
+ * Creates a function that runs one pass from the stored progress to the end of the log. It returns the number of findings, or null if
+ * another replica holds the lease.
+ */
 export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace) {
   const crypto = yield* Crypto
   const lease = yield* makeLease(crypto.uuidV7())
@@ -183,7 +187,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       for (const finding of wrong) {
         count += 1
         yield* integrity.reportAltered("scrub", finding)
-        if (count <= loggedAtMost) yield* Effect.logError(`The scrubber found: ${finding}`)
+        if (count <= loggedAtMost) yield* Effect.logError(`Scrubber finding: ${finding}; run "vatproof audit verify"`)
       }
       yield* Metric.update(findings, count)
     })
@@ -199,7 +203,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       yield* Effect.sleep(every)
     }
     yield* lease.keep(0)
-    // The comparison of a long log outlasts the lease, which is renewed meanwhile.
+    // Comparing the read tables of a long log takes longer than the lease, so the lease is renewed meanwhile.
     const renewal = Effect.forever(Effect.delay(lease.keep(0), leaseMs / 4))
     yield* report(yield* Effect.raceFirst(verifyTables, renewal))
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)

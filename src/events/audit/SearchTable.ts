@@ -1,4 +1,4 @@
-/** The result of a log search as CSV (RFC 4180): the export's table of all events, with the personal documents beside them. */
+/** Formats the result of an auditor's search as CSV (RFC 4180): the columns of an export's events.csv and of its personal.csv. */
 import {
   eventTable,
   type ExportTable,
@@ -18,7 +18,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 const delimiter = ","
 
 const [, ...ofDocuments] = personalTable.columns
-/** Account and key are in the place of those of the events: validations name only their key. */
+/** The columns of events.csv. Account and key come from the key itself, because a validation names its key only. */
 const ofEvents = eventTable.columns.flatMap((column) =>
   column.name === "account_id" ? ofKey : column.name === "key_id" ? [] : [column]
 )
@@ -26,7 +26,7 @@ const searchTable: ExportTable = { ...eventTable, columns: [...ofEvents, ...ofDo
 
 export const searchHeader = headerOf(searchTable, delimiter) + lineEnd
 
-/** The key that an event concerns; null if it concerns none. */
+/** Returns the id of the API key that an event concerns; null if it concerns none. */
 export const keyOfEvent = (event: StoredEvent): string | null => keyIdOf({ event, data: EventLine.readData(event) })
 
 export const searchRow = (event: StoredEvent, personal: PersonalDocument.Stored, keys: ReadonlyMap<string, KeyFacts>): string => {

@@ -1,4 +1,4 @@
-/** Identity from the projections of accounts, keys and meters: the account of an API key, its plan, and its usage. */
+/** Identifies a caller: finds the account, plan and usage of an API key, or the meter of a client address. */
 import { DateTime, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isWellFormed } from "#domain/accounts/ApiKey.ts"
@@ -15,7 +15,7 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Limits: keys looked up per statement, and waiting callers. */
+/** Maximum number of keys that one statement looks up, and of callers that wait. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
@@ -31,7 +31,7 @@ const KeyRow = Schema.Struct({
 })
 type KeyRow = typeof KeyRow.Type
 
-/** The row of a key, and the period of its meter: at the turn of a month the clock may be in the next one by now. */
+/** The row of a key, and the month of the meter that was read. At the end of a month the clock may be in the next month by now. */
 interface Found {
   readonly period: BillingPeriod
   readonly row: KeyRow | undefined
@@ -54,7 +54,7 @@ const make = Effect.gen(function* () {
   const byKey = (key: Redacted.Redacted) =>
     Effect.suspend(() => {
       const text = Redacted.value(key)
-      // Most wrong keys fail their checksum, which costs no query.
+      // Most wrong keys fail the checksum, which saves a query.
       return isWellFormed(text) ? byHash(crypto.sha256Hex(text)) : Effect.fail(new InvalidApiKey({}))
     })
 
@@ -110,10 +110,10 @@ const anonymousCallerOf = ({ anonymous }: AllPlans, addressHash: string): Anonym
 
 const keyStream = (keyId: string) => `key-${keyId}`
 
-/** Placeholder for the key's id in the name of its meter; the database replaces it. */
+/** Placeholder for the key's id in the name of a meter. The database replaces it by the id of each key. */
 const keyPlaceholder = "{key}"
 
-/** Finds a key by its hash; all concurrent lookups share one statement. */
+/** Creates a function that finds a key by its hash. All waiting lookups share one statement. */
 const makeFindKey = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

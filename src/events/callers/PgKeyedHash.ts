@@ -1,11 +1,11 @@
-/** The keyed hash, with a key that the database generated (migrations/0003_accounts.sql). */
+/** Computes keyed hashes with a key that the database generated (migrations/0003_accounts.sql). */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** The start of a service waits this long for its database. */
+/** A starting service retries for this duration while the database is unavailable. */
 const retryFor = "10 seconds"
 
 export const layer = Layer.effect(

@@ -1,4 +1,4 @@
-/** Metering in the log: the append that stores an event also charges it, so the two cannot diverge. */
+/** Meters calls. The append that stores the event of a call also charges the call, so that events and meters cannot diverge. */
 import { Array as Arr, Effect, Layer } from "effect"
 import { latestKey } from "#domain/vat/AnswerCache.ts"
 import {
@@ -57,7 +57,7 @@ const commandOf = ({ admitted, caller, event, identity, newStream, repeats, unit
   minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
 })
 
-/** The acceptance has the id of its task. */
+/** Returns the ids of the answer and, if the same append stores one, of the acceptance. The acceptance has the id of its task. */
 const identitiesOf = ({ accepted, causationId, eventId }: IdentifiedEvent): ReadonlyArray<EventIdentity> => [
   { eventId, causationId },
   ...(accepted === undefined || causationId === null ? [] : [{ eventId: causationId, causationId: null }])
@@ -68,7 +68,7 @@ const standingOf = ({ caller }: Charge, used: number, window: RateWindow | null)
   window
 })
 
-/** The caller's minute: as this append counted it, or as `admit` did before. */
+/** Returns the rate window of the caller's minute. Either `admit` counted the call before, or this append did. */
 const windowOf = ({ admitted, caller }: Charge, { minute }: Pick<AppendCommand.Appended, "minute">) => {
   if (admitted !== null) return admitted.window
   return minute === null ? null : rateWindow(caller.perMinute, minute.taken, minute.endsInMs)

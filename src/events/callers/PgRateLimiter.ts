@@ -1,4 +1,4 @@
-/** Rate limits in Postgres, so that they hold across replicas. (effect's RateLimiter has memory and Redis stores only.) */
+/** Enforces rate limits in Postgres, across all replicas. (The RateLimiter of effect supports only memory and Redis.) */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
     Result: Schema.Struct({ granted: Schema.Boolean }),
     execute: ({ bucket, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${BigInt(ms)}) AS granted`
   })
-  // A repetition would find the lease of the attempt whose answer was lost.
+  // Not retried: a retry would find the lease that an attempt acquired whose response was lost.
   const acquireLease = (bucket: string, length: Duration.Input) =>
     findLease({ bucket, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
       QueryPolicy.withRetry("0 millis"),
@@ -77,7 +77,7 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Rounded up and at least 1, so that a client that waits this long is not too early. */
+/** Converts milliseconds to whole seconds, rounded up and at least 1, so that a client which waits this long is not too early. */
 const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
 
 export const layer = Layer.effect(RateLimiter, make)

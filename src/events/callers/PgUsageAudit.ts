@@ -1,11 +1,11 @@
-/** Compares meters and events in one statement, so that both are from one snapshot. */
+/** Compares all meters with the events in one statement, so that both come from one snapshot. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Timeout for a log of many millions of events. */
+/** Timeout of the comparison, for a log with many millions of events. */
 const longest = "1h"
 const maxDifferences = 1_000
 

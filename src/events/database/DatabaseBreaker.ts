@@ -7,23 +7,23 @@ import { SqlClient } from "effect/sql"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
-/** Opens after this time without an answer. Shorter restarts are waited for. */
+/** The breaker opens after this time without an answer. Requests wait for shorter restarts of the database. */
 const awayAfterMs = 3_000
 const probeInterval = "500 millis"
 /**
- * Maximum concurrent queries of the process, most of them waiting for a connection. More could not be answered in time, and
- * timing them out one by one would take CPU for minutes.
+ * Maximum number of concurrent queries of the process, most of which wait for a connection. More queries could not be answered in
+ * time, and their timeouts would keep the CPU busy for minutes.
  */
 const maxInFlight = 1_000
 /** Timeout of a probe. */
 const probeTimeout = "2 seconds"
 
-/** Milliseconds of a clock that starts at an arbitrary moment of this process. */
+/** Milliseconds of a monotonic clock, which starts at an arbitrary time. */
 export const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
 interface BreakerState {
   readonly answeredAt: number
-  /** Start of the oldest query that failed or hung since then. */
+  /** Start of the oldest query that failed or hung after `answeredAt`; null without one. */
   readonly failingSince: number | null
   readonly away: boolean
 }
@@ -33,11 +33,11 @@ export interface DatabaseBreaker {
   readonly isOpen: () => boolean
   /** True if a query failed recently, so the breaker may open soon. */
   readonly isDoubtful: () => boolean
-  /** One permit per concurrent query. */
+  /** Each query takes one permit. */
   readonly querySemaphore: Semaphore.Semaphore
-  /** Call when a query was answered, even with an error. */
+  /** Reports that the database answered a query, with a result or an error. */
   readonly answered: Effect.Effect<void>
-  /** Call when a query that began at `started` could not reach the database. */
+  /** Reports that a query which began at `started` could not reach the database. */
   readonly failed: (started: number, why: unknown) => Effect.Effect<void>
 }
 
@@ -56,7 +56,7 @@ export const make = (): DatabaseBreaker => {
 
   const failed = Effect.fnUntraced(function* (started: number, why: unknown) {
     const before = state.current
-    // Other queries were answered since it began, so the database is available.
+    // The database has answered another query since this one began, so it is available.
     if (started < before.answeredAt || before.away) return
     const failingSince = Math.min(before.failingSince ?? started, started)
     const away = (yield* monotonicMs) - failingSince >= awayAfterMs
@@ -78,12 +78,12 @@ export const make = (): DatabaseBreaker => {
 const noteAnswer = (state: MutableRef.MutableRef<BreakerState>) =>
   Effect.map(monotonicMs, (answeredAt) => void MutableRef.set(state, { ...state.current, answeredAt }))
 
-/** One per process, as the process has one database. */
+/** The breaker of this process, which has one database. */
 export const DatabaseBreaker = Context.Reference<DatabaseBreaker>("vatproof/events/database/DatabaseBreaker", {
   defaultValue: make
 })
 
-/** Probes an unavailable database, for the lifetime of the scope. */
+/** Probes the database while queries fail, for the lifetime of the scope. */
 export const watch = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const health = yield* DatabaseBreaker

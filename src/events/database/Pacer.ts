@@ -1,6 +1,6 @@
 /**
- * Spreads the events of a background iteration (notary, projections) over most of a second. Processed at once, the events of a
- * busy second would take a CPU from the callers for a tenth of the next one.
+ * Spreads the batches of a background iteration (notary, projections) over most of a second. Without it, the background work for a
+ * busy second would block a CPU for a tenth of the next second, and requests would wait.
  */
 import { Clock, Duration, Effect } from "effect"
 
@@ -11,16 +11,16 @@ export interface Pacer {
   readonly wait: (done: number, all: number) => Effect.Effect<void>
 }
 
-/** More events than this are a backlog: about one second of full load. */
+/** A background job with more events than this to process has a backlog: about one second of full load. */
 export const backlog = 16_384
 
-/** Most of a second, so that the iteration ends before the next one. */
+/** Time over which an iteration is spread: less than a second, so that it ends before the next one begins. */
 const spread = Duration.millis(800)
 
-/** Does not wait: for a backlog, and while a reader waits. */
+/** Creates a pacer that never waits, for a backlog or while a reader waits for the result. */
 export const atOnce = (batchSize: number): Pacer => ({ batchSize, wait: () => Effect.void })
 
-/** For the background: batches begin at even intervals from now. A late batch does not wait. */
+/** Creates a pacer whose batches begin at even intervals from now. A late batch begins at once. */
 export const evenly = (batchSize: number): Effect.Effect<Pacer> =>
   Effect.map(Clock.monotonicTimeNanos, (beganAt) => ({
     batchSize,

@@ -1,6 +1,6 @@
 /**
- * The retry policy of all queries: a short, bounded retry during an outage, then `StoreUnavailable`; immediately while the
- * circuit breaker is open (DatabaseBreaker.ts).
+ * The timeouts and retries of all queries. During an outage a query is retried for a bounded time and then fails with
+ * `StoreUnavailable`. While the circuit breaker of the database is open, it fails at once.
  */
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -9,14 +9,14 @@ import { monotonicMs, DatabaseBreaker } from "#events/database/DatabaseBreaker.t
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 /**
- * Codes that the driver does not count as transient: a read-only server, such as a standby before its promotion (25006), a
- * transaction ended because it was idle (25P03), and an I/O error (58030).
+ * Codes of transient errors that the driver does not count as transient: a read-only server, such as a standby before its promotion
+ * (25006), a transaction that was idle for too long (25P03), and an I/O error (58030).
  */
 const transientCodes: ReadonlySet<string> = new Set(["25006", "25P03", "58030"])
 
 /**
- * Returns true if the same statement may succeed a moment later on another connection: after a lost connection, PostgreSQL's
- * classes 57P (shutdown, starting up) and 53 (no disk space, memory or connections), and some codes.
+ * Returns true if the same statement may succeed a moment later on another connection: after a lost connection, an error of
+ * PostgreSQL's classes 57P (shutdown, start) and 53 (no disk space, memory or connections), or one of `transientCodes`.
  */
 export const isTransient = (error: SqlError): boolean => {
   if (error.reason.isRetryable) return true
@@ -24,10 +24,10 @@ export const isTransient = (error: SqlError): boolean => {
   return code.startsWith("57P") || code.startsWith("53") || transientCodes.has(code)
 }
 
-/** Excludes a full disk (53100) and a standby (25006), which rarely recover while a request waits. */
+/** Returns true for a transient error, except a full disk (53100) and a standby (25006), which rarely recover while a request waits. */
 const isWorthRepeating = (error: SqlError) => isTransient(error) && !["53100", "25006"].includes(codeOf(error))
 
-/** Returns true if the database is unavailable, not only this statement rejected. */
+/** Returns true if an error means that the database is unavailable, and not only that it rejected this statement. */
 const meansAway = (error: SqlError) => {
   const code = codeOf(error)
   return error.reason._tag === "ConnectionError" || code.startsWith("57P") || code.startsWith("08") || code === "53300"
@@ -36,33 +36,33 @@ const meansAway = (error: SqlError) => {
 const codeOf = ({ reason: { cause } }: SqlError): string =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
 
-/** 25 ms doubled up to 400 ms, with jitter so that replicas do not retry simultaneously. */
+/** Pauses between retries: 25 ms, doubled up to 400 ms. The jitter keeps replicas from retrying at the same time. */
 const firstBackoff = "25 millis"
 const backoff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("400 millis")]).pipe(Schedule.jittered)
 
-/** Minimum time before a query counts as hung: a stopped server does not send an error. */
+/** Minimum timeout of a query. A server that was stopped hard sends no error, so its queries hang. */
 const hungAfter = Duration.seconds(5)
 
-/** Errors of a query. */
+/** Errors of a query that is defined with `SqlSchema`. */
 export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
 
 /**
- * Retries for at most `retryFor` during an outage; any other error of a query is a defect. Fails after 5 s in total, or after
- * `retryFor` or `mayTake` if longer.
+ * Runs a query, and retries it for at most `retryFor` during an outage. Fails with `StoreUnavailable` after a timeout of 5 s, or of
+ * `retryFor` or `mayTake` if one of them is longer. Any other error of the query is a defect.
  */
 export const withRetry =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     ifRoom(withRetryForMany(retryFor, mayTake)(query))
 
-/** Same, for a query that serves a whole batch of callers: there are few of them, so they need no permit. */
+/** As `withRetry`, for a query that serves a whole batch of callers. Such queries are few, so they take no permit. */
 export const withRetryForMany =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     watched(limitOf(retryFor, mayTake), query, (attempt, health) => {
       const mayRepeat = (error: QueryFailure): error is SqlError =>
         isSqlError(error) && isWorthRepeating(error) && !health.isOpen()
-      // Creates the schedule only for queries that fail: it costs more than most queries.
+      // The schedule is created for failed queries only, because creating it costs more than most queries.
       return Effect.catchIf(attempt, mayRepeat, () =>
         Effect.delay(
           Effect.retry(attempt, { schedule: backoff.pipe(Schedule.upTo({ duration: retryFor })), while: mayRepeat }),
@@ -71,11 +71,11 @@ export const withRetryForMany =
       )
     }).pipe(Effect.catchTags({ SqlError: refused, SchemaError: Effect.die, NoSuchElementError: Effect.die }))
 
-/** For a transaction that must not be repeated blindly: fails at once while the breaker is open, and after 5 s. */
+/** Runs a transaction once, with a timeout of 5 s. Fails at once while the breaker is open. */
 export const withoutRetry = <A, E, R>(transaction: Effect.Effect<A, E | SqlError, R>) =>
   ifRoom(watched(hungAfter, transaction, (attempt) => attempt))
 
-/** Fails at once if too many queries are in flight. */
+/** Runs a query, or fails at once if too many queries are in flight. */
 const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
   Effect.flatMap(DatabaseBreaker, ({ querySemaphore }) => querySemaphore.withPermitsIfAvailable(1)(query)).pipe(
     Effect.flatMap((answer) =>
@@ -88,7 +88,10 @@ const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
 const limitOf = (retryFor: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(retryFor), Duration.fromInputUnsafe(mayTake)))
 
-/** Runs `query` through `repeated`, reports the result of each attempt to DatabaseBreaker, and fails after `limit`. */
+/**
+ * Runs `query` with a timeout of `limit` and reports the result of each attempt to DatabaseBreaker. `repeated` adds the retries to an
+ * attempt.
+ */
 const watched = Effect.fnUntraced(function* <A, E, R>(
   limit: Duration.Duration,
   query: Effect.Effect<A, E, R>,
@@ -111,12 +114,9 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
   return answer
 })
 
-/**
- * As `Effect.timeout`, but does not wait for the interruption to complete: the driver takes another 5 s to give up a hung
- * statement.
- */
+/** Like `Effect.timeout`, but does not wait until the query is interrupted: the driver needs 5 s more to abandon a hung statement. */
 const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E, R>, orElse: Effect.Effect<never, E2>) =>
-  // Not a generator: one per query would retain a whole batch of events until the next full garbage collection.
+  // Not a generator: each would retain the batch of events of its query until the next full garbage collection.
   // oxlint-disable-next-line no-restricted-properties -- no scope may wait for it: it is interrupted below and ends within the driver's bounds
   Effect.flatMap(Effect.forkDetach(query, { startImmediately: true }), (fiber) => {
     const giveUp = Effect.sync(() => fiber.interruptUnsafe())
@@ -135,7 +135,7 @@ const measured = Effect.fnUntraced(function* (startedNanos: bigint, exit: Exit.E
 
 const succeededLabels = { "db.system.name": "postgresql" }
 
-/** PostgreSQL's error code, as the OpenTelemetry conventions for databases require; otherwise the name of the failure. */
+/** Returns PostgreSQL's error code, as the OpenTelemetry conventions for databases require, or else the tag of the error. */
 const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "cancelled"
   const error = Cause.squash(cause)
@@ -143,6 +143,6 @@ const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
   return Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) ? error._tag : "defect"
 }
 
-/** For a transaction that must not be repeated blindly: maps an outage to `StoreUnavailable` and any other error to a defect. */
+/** Maps an error of a statement that is not retried: an outage to `StoreUnavailable`, any other error to a defect. */
 export const refused = (error: SqlError): Effect.Effect<never, StoreUnavailable> =>
   isTransient(error) ? Effect.fail(new StoreUnavailable({ cause: error })) : Effect.die(error)

@@ -1,19 +1,19 @@
-/** Typed array parameters for statements that take a whole batch. */
+/** Creates typed array parameters for statements that process a whole batch. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = PgTypes.OID
 
-/** The element types of batches; `int8` takes bigints. */
+/** PostgreSQL's ids of the element types. The values of `int8` are bigints. */
 export const elementType = { bytea, int2, int4, int8, text, timestamptz, uuid }
 
-/** Creates one array parameter. Cannot fail: all element types above have array types. */
+/** Creates an array parameter. Never throws, because each of these element types has an array type. */
 export const sqlArray = (values: ReadonlyArray<unknown>, type: number) => Result.getOrThrow(PgTypes.array(values, type))
 
-/** The key of an array parameter's values in each row, and their element type. */
+/** One column of a batch: the key of its values in the rows, and their element type. */
 export type SqlColumn<Row> = readonly [key: keyof Row, type: number]
 
-/** Creates one array parameter per column. */
+/** Creates an array parameter for each column. */
 export const sqlColumns = <Row>(rows: ReadonlyArray<Row>, columns: ReadonlyArray<SqlColumn<Row>>) =>
   columns.map(([key, type]) =>
     sqlArray(

@@ -1,8 +1,8 @@
-/** Metrics of the event store and of queries. */
+/** Metrics of queries, the event log, and the work that follows the log. */
 import { Clock, Effect, Metric } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
-/** In seconds, from half a millisecond: an append is fast or in trouble. */
+/** Upper limits of the histogram buckets, in seconds. */
 const appendBoundaries = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const batchBoundaries = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 
@@ -11,10 +11,10 @@ export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", b
   description: "Commands stored in one round trip to the log"
 })()
 
-/** By `vatproof.append.way`: `whole` batches were accepted as a set; in the others `each` command was decided individually. */
+/** Attribute `vatproof.append.way`: a `whole` batch was accepted as a set; otherwise `each` command was decided individually. */
 const appendedBatches = Metrics.counter("vatproof.append.batches", {
   unit: "{batch}",
-  description: "Batches, by whether all commands were accepted at once or each was decided individually"
+  description: "Batches, by whether the database accepted all commands at once or decided each one individually"
 })
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
@@ -29,23 +29,25 @@ export const appendDuration = Metrics.histogram("vatproof.append.duration", appe
   description: "Time to store a batch, with retries"
 })()
 
-/** By `db.system.name`, and `error.type` where it failed. */
+/** Attributes: `db.system.name`, and `error.type` of a failed query. */
 export const queryDuration = Metrics.histogram("db.client.operation.duration", appendBoundaries, {
   unit: "s",
-  description: "Time of a query, with its wait for a connection and retries"
+  description: "Duration of a query, including the wait for a connection and retries"
 })
 
 export const activeQueries = Metrics.upDownCounter("vatproof.db.queries.active", {
   unit: "{query}",
-  description: "Queries that wait for a connection or an answer; more than there are connections means that some wait"
+  description:
+    "Queries that wait for a connection or an answer; if there are more queries than connections, some wait for a connection"
 })()
 
 export const databaseAvailable = Metrics.gauge("vatproof.database.available", {
   unit: "{database}",
-  description: "1 while the database answers this replica, 0 while requests are rejected because it is unavailable"
+  description:
+    "1 while the database answers this replica, 0 while the replica rejects requests because the database is unavailable"
 })()
 
-/** By `vatproof.projection`. */
+/** Attribute: `vatproof.projection`, the name of the projection. */
 export const projectionLag = Metrics.gauge("vatproof.projection.lag", {
   unit: "{event}",
   description: "Events of the log that a projection has not applied"
@@ -58,22 +60,22 @@ export const notaryLag = Metrics.gauge("vatproof.notary.lag", {
 
 export const notaryAge = Metrics.gauge("vatproof.notary.checkpoint.age", {
   unit: "s",
-  description: "Age of the newest checkpoint; it matters only while events wait for one"
+  description: "Age of the newest checkpoint; relevant only while events wait for a checkpoint"
 })()
 
 export const logSize = Metrics.gauge("vatproof.log.size", { unit: "{event}", description: "Events in the log" })()
 
 export const outboxAge = Metrics.gauge("vatproof.outbox.age", {
   unit: "s",
-  description: "Age of the oldest mail that is not delivered; 0 without one"
+  description: "Age of the oldest undelivered mail; 0 if there is none"
 })()
 
 export const outboxWaiting = Metrics.gauge("vatproof.outbox.waiting", {
   unit: "{mail}",
-  description: "Mails that are not delivered"
+  description: "Undelivered mails"
 })()
 
-/** By `vatproof.task.state`: `waiting` for the next attempt, `running`, or paused for the `quota` of its key. */
+/** Attribute `vatproof.task.state`: `waiting` for the next attempt, `running`, or paused for the `quota` of the API key. */
 export const tasksOpen = Metrics.gauge("vatproof.tasks.open", {
   unit: "{task}",
   description: "Accepted validations that wait for their answer"
@@ -81,10 +83,10 @@ export const tasksOpen = Metrics.gauge("vatproof.tasks.open", {
 
 export const tasksAge = Metrics.gauge("vatproof.tasks.age", {
   unit: "s",
-  description: "Age of the oldest accepted validation that waits for its answer; 0 without one"
+  description: "Age of the oldest accepted validation that waits for its answer; 0 if there is none"
 })()
 
-/** Measures the duration of an effect, however it ends. */
+/** Measures the duration of an effect, whether it succeeds, fails or is interrupted. */
 export const timed = <A, E, R>(duration: Metric.Histogram<number>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.currentTimeNanos, (started) =>
     Effect.onExit(effect, () =>

@@ -16,7 +16,7 @@ export class NotCanonicalJson extends Schema.TaggedError<NotCanonicalJson>()("No
   }
 }
 
-/** Limits the recursion, so that neither a cycle nor hostile input exhausts the stack. */
+/** Maximum depth of nesting. A cycle or hostile input would otherwise exhaust the stack. */
 const maxDepth = 500
 
 interface Fault {
@@ -30,7 +30,7 @@ export const encode = (value: unknown): Result.Result<string, NotCanonicalJson> 
   return typeof written === "string" ? Result.succeed(written) : Result.fail(new NotCanonicalJson(written))
 }
 
-/** Same for JSON of our own schemas: a value without canonical form is a defect. */
+/** Returns the canonical text of a value that our own schemas encoded. A value without canonical form is a defect. */
 export const encodeOwn = (value: Schema.Json): string => Result.getOrThrow(encode(value))
 
 const write = (value: unknown, depth: number): string | Fault => {
@@ -70,7 +70,7 @@ const writeObject = (object: Readonly<Record<string, unknown>>, depth: number): 
   return `${text}}`
 }
 
-/** Documents have few different keys. Caching their text saves half of the time. */
+/** The texts of the first 1,000 keys. Documents have few different keys, and the cache halves the time of encoding. */
 const names = new Map<string, string>()
 const maxNames = 1_000
 const maxNameLength = 100

@@ -25,11 +25,11 @@ export interface Checkpoint {
 
 const refused = (reason: CheckpointRefused["reason"], message: string) => Result.fail(new CheckpointRefused({ reason, message }))
 
-/** Returns the note's text: origin, size and root, one per line. */
+/** Returns a checkpoint as the text of a note: origin, size and root, one per line. */
 export const format = ({ origin, size, root, extensions }: Checkpoint): string =>
   [origin, String(size), Base64.encode(root), ...extensions, ""].join("\n")
 
-/** Parses a note's text. Rejects a size above 2^53 − 1, which a JavaScript number cannot represent. */
+/** Parses the text of a note. Rejects a size above 2^53 − 1, which a JavaScript number cannot represent exactly. */
 export const parse = (text: string): Result.Result<Checkpoint, CheckpointRefused> => {
   const lines = text.split("\n")
   if (lines.pop() !== "" || lines.includes(""))
@@ -46,7 +46,7 @@ export const parse = (text: string): Result.Result<Checkpoint, CheckpointRefused
   })
 }
 
-/** Parses ASCII decimals without leading zeros, the form of sizes and indexes in checkpoints and proofs. */
+/** Parses a number in ASCII digits without leading zeros, the form of sizes and indexes in checkpoints and proofs. */
 export const parseCount = (text: string): Option.Option<number> =>
   Option.filter(/^(?:0|[1-9]\d{0,15})$/u.test(text) ? Option.some(Number(text)) : Option.none(), Number.isSafeInteger)
 

@@ -1,7 +1,7 @@
 /**
  * Witness cosignatures as C2SP tlog-cosignature defines them (c2sp.org/tlog-cosignature, read 2026-11-23), Ed25519 only
- * (`cosignature/v1`). A cosignature states: at this time, this was the largest checkpoint of the log that the witness had seen,
- * and all earlier ones it saw are consistent with it.
+ * (`cosignature/v1`). A cosignature states that, at its time, the checkpoint was the largest one of the log that the witness had
+ * seen, and that it is consistent with all earlier ones that the witness saw.
  */
 import { type Array as Arr, DateTime, Option, Result, Schema } from "effect"
 import { parseCount } from "#events/merkle/Checkpoint.ts"
@@ -17,7 +17,7 @@ import {
 } from "#events/merkle/NoteKeys.ts"
 import { parse, signatureLine } from "#events/merkle/SignedNote.ts"
 
-/** A signature line carries the name and id of a known witness, but the signature is invalid. */
+/** A signature line has the name and key id of a known witness, but the signature is invalid. */
 export class CosignatureForged extends Schema.TaggedError<CosignatureForged>()("CosignatureForged", { witness: Schema.String }) {
   override get message() {
     return `The cosignature of ${this.witness} is invalid`
@@ -30,7 +30,7 @@ export interface Cosignature {
   readonly at: DateTime.Utc
 }
 
-/** The time in front of the Ed25519 signature: seconds since 1970, 64 bits, big-endian. */
+/** Bytes of the time before the Ed25519 signature: seconds since 1970, big-endian. */
 const timeLength = 8
 
 const utf8 = new TextEncoder()
@@ -44,10 +44,10 @@ export const parseWitnesses = (
 ): Result.Result<Arr.NonEmptyReadonlyArray<Verifier>, MalformedKey> =>
   everyKey(texts, (text) => parseVerifier(crypto, text.trim(), keyType.cosignature))
 
-/** Returns the same key with the id of a witness key, which differs from the id of a log key. */
+/** Returns the key as a witness key. Its id differs from the id of the same key as a log key. */
 export const witnessOf = <Key extends Verifier>(crypto: PureCrypto, key: Key): Key => withType(crypto, key, keyType.cosignature)
 
-/** Returns the note with a cosignature line added. `witness` comes from `witnessOf`; the caller has verified the checkpoint. */
+/** Returns the note with a cosignature added. `witness` comes from `witnessOf`. The caller must have verified the checkpoint. */
 export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string => {
   const seconds = Math.floor(DateTime.toEpochMillis(at) / 1000)
   const text = note.slice(0, note.lastIndexOf("\n\n") + 1)
@@ -57,7 +57,7 @@ export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string 
   return `${note}${signatureLine(witness, bytes)}`
 }
 
-/** Returns the cosignatures of these witnesses in a note and ignores other lines. Fails if one of them is invalid. */
+/** Returns the cosignatures of these witnesses in a note, and ignores all other signatures. Fails if one of theirs is invalid. */
 export const cosignaturesIn = (
   crypto: PureCrypto,
   note: string,

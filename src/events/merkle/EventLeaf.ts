@@ -40,7 +40,7 @@ export class MalformedEnvelope extends Schema.TaggedError<MalformedEnvelope>()("
   }
 }
 
-/** Entry bundles prefix each leaf with its length in 16 bits (Tiles.ts). */
+/** Maximum length in bytes: an entry bundle states the length of each leaf in 16 bits (Tiles.ts). */
 export const maxLeafLength = 65_535
 
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u
@@ -48,7 +48,7 @@ const digest = /^[\da-f]{64}$/u
 const trace = /^[\da-f]{32}$/u
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/u
 
-/** Returns the first malformed field. Texts that pass need no JSON escaping, except those checked by `isText`. */
+/** Returns the first malformed field. Valid texts need no JSON escaping, except those that `isText` checks. */
 const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined => {
   if (!isCount(event.log_id)) return "log_id"
   if (!isCount(event.position)) return "position"
@@ -71,7 +71,7 @@ const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined =
 
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0
 
-/** Three such texts stay far below `maxLeafLength`, even with every character escaped to six. */
+/** An envelope has three such texts. Even if every character is escaped to six, the leaf stays far below `maxLeafLength`. */
 const isText = (value: string) => value.length <= 2048 && value.isWellFormed()
 
 /** Returns the leaf as text, the input of `MerkleTree.leafHash`. */
@@ -90,6 +90,6 @@ export const leafText = (event: EventEnvelope): Result.Result<string, MalformedE
 
 const quoted = (value: string | null) => (value === null ? "null" : `"${value}"`)
 
-/** Returns the leaf's bytes, as entry bundles contain them and verifiers hash them. */
+/** Returns the leaf as bytes, the form in entry bundles. */
 export const leafBytes = (event: EventEnvelope): Result.Result<Uint8Array, MalformedEnvelope> =>
   Result.map(leafText(event), (text) => new TextEncoder().encode(text))

@@ -2,12 +2,12 @@
  * The Merkle tree of RFC 6962, section 2.1 (the same tree as RFC 9162, 2.1; both read 2026-11-21), over dense positions from 0.
  *
  * A node is the root of a complete subtree: node (level, index) covers the leaves index·2^level to (index+1)·2^level − 1.
- * Complete nodes never change as the log grows, so they can be stored; all other hashes are folded from them on demand. Sizes are
- * safe integers, and bit operators stop at 2^31, hence the plain arithmetic.
+ * Complete nodes never change as the log grows, so they can be stored. All other hashes are computed from them on demand. Sizes may
+ * exceed 2^31, so the code uses no bit operators.
  */
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
 
-/** 32 bytes. */
+/** A SHA-256 hash of 32 bytes. */
 export type Hash = Uint8Array
 
 export const hashLength = 32
@@ -22,8 +22,8 @@ export interface Node extends NodeId {
 }
 
 /**
- * The state needed to append: the size and the roots of the complete subtrees it consists of, the largest (leftmost) first. There
- * is one for each 1 in the binary form of the size, so at most 53.
+ * The state that an append needs: the size of the tree, and the roots of its complete subtrees, the largest (leftmost) first. There
+ * is one peak for each 1 in the binary form of the size, so at most 53.
  */
 export interface Tree {
   readonly size: number
@@ -32,7 +32,7 @@ export interface Tree {
 
 export const empty: Tree = { size: 0, peaks: [] }
 
-/** SHA-256(0x00 ‖ leaf). A string is hashed in its UTF-8 form, and is faster than bytes. */
+/** Returns SHA-256(0x00 ‖ leaf). Hashes a string in its UTF-8 form, which is faster than bytes. */
 export const leafHash = (sha256: Sha256, leaf: Uint8Array | string): Hash => {
   if (typeof leaf === "string") return sha256(`\u0000${leaf}`)
   const message = new Uint8Array(leaf.length + 1)
@@ -40,17 +40,17 @@ export const leafHash = (sha256: Sha256, leaf: Uint8Array | string): Hash => {
   return sha256(message)
 }
 
-// One shared buffer: allocating one costs a sixth of the hash, and synchronous calls cannot interleave.
+// One buffer for all calls, which are synchronous. Allocating a buffer would take a sixth of the time of hashing.
 const nodeMessage = new Uint8Array(1 + 2 * hashLength).fill(1, 0, 1)
 
-/** SHA-256(0x01 ‖ left ‖ right). */
+/** Returns SHA-256(0x01 ‖ left ‖ right). */
 export const nodeHash = (sha256: Sha256, left: Hash, right: Hash): Hash => {
   nodeMessage.set(left, 1)
   nodeMessage.set(right, 1 + hashLength)
   return sha256(nodeMessage)
 }
 
-/** Appends leaf hashes in order. `nodes` are the nodes that became complete, leaves included, in the order of completion. */
+/** Appends leaf hashes in order. Returns the new tree, and the nodes (with the leaves) that became complete, in that order. */
 export const append = (
   sha256: Sha256,
   tree: Tree,
@@ -80,13 +80,13 @@ export const root = (sha256: Sha256, tree: Tree): Hash =>
     tree.peaks.map((peak) => peak.hash)
   )
 
-/** Folds the roots of adjacent complete subtrees, leftmost (and largest) first. */
+/** Returns the hash over the roots of adjacent complete subtrees, the leftmost (and largest) first. */
 export const fold = (sha256: Sha256, hashes: ReadonlyArray<Hash>): Hash => {
   const [last, ...others] = hashes.toReversed()
   return last === undefined ? sha256("") : others.reduce((right, left) => nodeHash(sha256, left, right), last)
 }
 
-/** Leaves `from` (inclusive) to `to` (exclusive). */
+/** The leaves from `from` (inclusive) to `to` (exclusive). */
 export interface Range {
   readonly from: number
   readonly to: number

@@ -30,7 +30,7 @@ type KeyType = (typeof keyType)[keyof typeof keyType]
 
 const utf8 = new TextEncoder()
 
-/** Well formed, and without control characters other than newline. */
+/** Returns true for well-formed text without control characters other than newline. */
 export const isNoteText = (text: string): boolean => {
   for (let i = 0; i < text.length; i += 1) {
     if (text.charCodeAt(i) < 0x20 && text.charAt(i) !== "\n") return false
@@ -40,7 +40,7 @@ export const isNoteText = (text: string): boolean => {
 
 export const isName = (name: string) => /^[^\p{White_Space}+]+$/u.test(name) && isNoteText(name)
 
-/** Decodes padded base64 and rejects any other spelling of the same bytes. */
+/** Decodes base64 with padding. None if the text is not exactly the encoding of its bytes. */
 export const decodeBase64 = (text: string): Option.Option<Uint8Array> =>
   Option.filter(Result.getSuccess(Base64.decode(text)), (bytes) => Base64.encode(bytes) === text)
 
@@ -57,7 +57,7 @@ const keyText = ({ name, id }: Verifier, key: Uint8Array, type: KeyType = keyTyp
 
 const keyPattern = /^(?<name>[^+]+)\+(?<id>[\da-f]{8})\+(?<key>[A-Za-z\d+/]+=*)$/u
 
-/** Splits the text of a key into its parts; the key itself has 32 bytes, public or private. */
+/** Parses the text of a public or private key into name, id and the 32 bytes of the key. */
 const readKeyText = (text: string, type: KeyType = keyType.note) =>
   Option.gen(function* () {
     const { name, id, key } = keyPattern.exec(text)?.groups ?? {}
@@ -91,7 +91,7 @@ export const parseVerifiers = (crypto: PureCrypto, text: string): Result.Result<
   )
 }
 
-/** Parses each text; with more than one, the error names the number of the malformed one. */
+/** Parses each text. If there are several, the error names the number of the malformed one. */
 export const everyKey = <Text, A>(
   texts: Arr.NonEmptyReadonlyArray<Text>,
   read: (text: Text) => Result.Result<A, MalformedKey>
@@ -111,13 +111,13 @@ export const ofOneLog = <Keys extends Verifiers>(keys: Keys): Result.Result<Keys
   return malformedKey(`The keys belong to different logs: ${keys[0].name} and ${other.name}`)
 }
 
-/** Returns the verifier key of a public key or signer as text. */
+/** Formats the verifier key (`vkey`) of a log. */
 export const formatVerifier = (verifier: Verifier): string => keyText(verifier, verifier.publicKey)
 
-/** Returns the verifier key of a witness as text. */
+/** Formats the verifier key (`vkey`) of a witness. */
 export const formatWitness = (witness: Verifier): string => keyText(witness, witness.publicKey, keyType.cosignature)
 
-/** Returns the same key with another signature type. */
+/** Returns the key with another signature type, which changes its id. */
 export const withType = <Key extends Verifier>(crypto: PureCrypto, key: Key, type: KeyType): Key => ({
   ...key,
   id: keyId(crypto, key.name, key.publicKey, type)
@@ -126,8 +126,8 @@ export const withType = <Key extends Verifier>(crypto: PureCrypto, key: Key, typ
 const privatePrefix = "PRIVATE+KEY+"
 
 /**
- * Parses the key that signs as `name`: Go's `PRIVATE+KEY+<name>+<id>+<base64>` with that name, or an unencrypted PKCS #8 PEM.
- * Ignores surrounding white space, since keys come from files.
+ * Parses a private key that signs as `name`: Go's `PRIVATE+KEY+<name>+<id>+<base64>` with that name, or an unencrypted PKCS #8 PEM.
+ * Ignores white space around the key, which files often have.
  */
 export const parseSigner = (
   crypto: PureCrypto,

@@ -33,12 +33,12 @@ export interface Proof {
 
 const header = "c2sp.org/tlog-proof@v1"
 
-/** The depth of the largest tree that a safe integer can count. */
+/** Maximum number of hashes: the depth of a tree with 2^53 leaves. */
 const maxHashes = 53
 
 const malformed = (message: string) => Result.fail(new ProofRefused({ reason: "malformed", message }))
 
-/** Returns true if `extra` is empty or contains this leaf. `extra` is not authenticated, so it may have been altered. */
+/** Returns true if the proof carries no leaf in `extra`, or this one. The proof does not authenticate `extra`. */
 export const carriesNoOther = ({ extra }: Proof, leaf: string): boolean =>
   Option.isNone(extra) || new TextDecoder().decode(extra.value) === leaf
 
@@ -73,8 +73,8 @@ const decodeExtra = (line: string): Option.Option<Uint8Array> =>
   Option.filter(decodeBase64(line.slice("extra ".length)), (bytes) => bytes.length > 0)
 
 /**
- * Verifies that `leaf` (bytes, or text in its UTF-8 form) is in the log; returns its position and the checkpoint. `verifiers` are
- * the keys of the log. Ignores `extra`.
+ * Verifies that `leaf` (bytes, or text in its UTF-8 form) is in the log, and returns its position and the checkpoint. `verifiers` are
+ * the public keys of the log. Ignores `extra`.
  */
 export const verify = (
   crypto: PureCrypto,

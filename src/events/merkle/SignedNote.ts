@@ -7,7 +7,7 @@ import { Base64 } from "effect/encoding"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { decodeBase64, isName, isNoteText, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 
-/** The whole note is rejected; nothing in its text can be trusted. */
+/** The note is rejected, and its text must not be trusted. */
 export class NoteRefused extends Schema.TaggedError<NoteRefused>()("NoteRefused", {
   reason: Schema.Literals([
     "malformed",
@@ -29,14 +29,14 @@ export interface Note {
   readonly signatures: ReadonlyArray<Signature>
 }
 
-/** The specification requires support for at least 16; the limit bounds the work of a verifier. */
+/** Maximum number of signatures, which bounds the work of a verifier. The specification requires support for at least 16. */
 const maxSignatures = 64
 
 const utf8 = new TextEncoder()
 
 const refused = (reason: NoteRefused["reason"], message: string) => Result.fail(new NoteRefused({ reason, message }))
 
-/** Signs a text, which must end in a newline, with one or more signers, in their order. */
+/** Signs a text, which must end in a newline, with each of the signers in their order. */
 export const sign = (text: string, signers: ReadonlyArray<Signer>): Result.Result<string, NoteRefused> => {
   if (!text.endsWith("\n") || !isNoteText(text)) return refused("malformed", "A note is plain text that ends in a newline")
   if (signers.length === 0 || signers.length > maxSignatures)

@@ -23,7 +23,7 @@ export interface Tile {
   readonly width: number
 }
 
-/** A tile of hashes, not of entries. */
+/** A tile that holds hashes (not entries). */
 export interface HashTile extends Tile {
   readonly level: number
 }
@@ -32,7 +32,7 @@ export interface HashTile extends Tile {
 export const path = (tile: Tile): string =>
   `tile/${tile.level}/${indexPath(tile.index)}${tile.width === tileWidth ? "" : `.p/${tile.width}`}`
 
-/** Groups of three digits, all but the last with the prefix x. */
+/** Returns the index in groups of three digits; all groups but the last have the prefix x. */
 const indexPath = (index: number): string => {
   const digits = String(index)
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, "0").match(/\d{3}/gu) ?? []
@@ -41,7 +41,7 @@ const indexPath = (index: number): string => {
 
 const pathPattern = /^tile\/(?<level>entries|\d{1,2})\/(?<index>(?:x\d{3}\/){0,5}\d{3})(?:\.p\/(?<width>\d{1,3}))?$/u
 
-/** Returns the tile of a path; none unless the text is exactly the canonical path of a tile. */
+/** Parses the path of a tile. None if the text is not exactly the path that `path` returns. */
 export const parsePath = (text: string): Option.Option<Tile> => {
   const { level, index, width } = pathPattern.exec(text)?.groups ?? {}
   if (level === undefined || index === undefined) return Option.none()
@@ -51,7 +51,7 @@ export const parsePath = (text: string): Option.Option<Tile> => {
     width: width === undefined ? tileWidth : Number(width)
   }
   const inBounds = (tile.level === "entries" || tile.level <= 63) && Number.isSafeInteger(tile.index) && tile.width <= tileWidth
-  // Rejects paths with superfluous zeros, empty tiles and full tiles marked as partial.
+  // Rejects superfluous zeros, empty tiles, and full tiles that are marked as partial.
   return inBounds && tile.width > 0 && path(tile) === text ? Option.some(tile) : Option.none()
 }
 
@@ -69,7 +69,7 @@ export interface Growth {
   readonly hashes: Uint8Array
 }
 
-/** Groups the nodes of one `MerkleTree.append` by tile. Drops nodes of levels that no tile stores. */
+/** Groups the new nodes of one `MerkleTree.append` by tile. Drops nodes of levels that tiles do not store. */
 export const growths = (nodes: ReadonlyArray<Node>): ReadonlyArray<Growth> => {
   const kept = nodes.filter((node) => node.level % tileHeight === 0)
   const tiles = Map.groupBy(kept, (node) => `${node.level}/${Math.floor(node.index / tileWidth)}`)
@@ -82,7 +82,7 @@ export const growths = (nodes: ReadonlyArray<Node>): ReadonlyArray<Growth> => {
   })
 }
 
-/** Merges the updates of consecutive appends into one update per tile, as if one append had made them all. */
+/** Merges the growths of consecutive appends into one growth per tile, as if one append had added all leaves. */
 export const joined = (parts: ReadonlyArray<Growth>): ReadonlyArray<Growth> => {
   const tiles = Map.groupBy(parts, ({ index, level }) => `${level}/${index}`)
   return Array.from(tiles.values()).flatMap((ofTile) => {
@@ -102,10 +102,10 @@ const concatenated = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   return whole
 }
 
-/** Reads at least the first `width` hashes of each tile in one call, in the order requested. */
+/** Returns the content of each requested tile, in the same order: at least its first `width` hashes. */
 export type ReadTiles<E = never, R = never> = (tiles: ReadonlyArray<HashTile>) => Effect.Effect<ReadonlyArray<Uint8Array>, E, R>
 
-/** A tile is missing, or shorter than a log of `size` entries requires: the store lost data. */
+/** A stored tile is missing, or has fewer hashes than a log of `size` entries requires. */
 export class IncompleteTile extends Schema.TaggedError<IncompleteTile>()("IncompleteTile", {
   level: Schema.Int,
   index: Schema.Int,
@@ -116,7 +116,7 @@ export class IncompleteTile extends Schema.TaggedError<IncompleteTile>()("Incomp
   }
 }
 
-/** Returns the location of a node: `span` adjacent hashes of a tile, from `offset`. */
+/** Returns the tile that determines a node, and where: the node is the root over `span` hashes from `offset`. */
 const locationOf = ({ level, index }: NodeId) => {
   const tileLevel = Math.floor(level / tileHeight)
   const span = 2 ** (level % tileHeight)
@@ -124,7 +124,7 @@ const locationOf = ({ level, index }: NodeId) => {
   return { level: tileLevel, index: tileIndex, offset: index * span - tileIndex * tileWidth, span }
 }
 
-/** Reads nodes of the tree of `size` leaves from its tiles, each tile once and in its width at that size. */
+/** Creates a function that reads nodes of a tree of `size` leaves from its tiles. It reads each tile once per call. */
 export const readNodes =
   <E, R>(sha256: Sha256, size: number, readTiles: ReadTiles<E, R>): ReadNodes<E | IncompleteTile, R> =>
   (nodes) => {
@@ -152,10 +152,10 @@ export const hashesIn = (content: Uint8Array): ReadonlyArray<Hash> =>
     content.subarray(i * hashLength, (i + 1) * hashLength)
   )
 
-/** A bundle is truncated or too long, or an entry exceeds the maximum length. */
+/** An entry bundle is truncated or too long, or an entry exceeds the maximum length. */
 export class MalformedBundle extends Schema.TaggedError<MalformedBundle>()("MalformedBundle", { message: Schema.String }) {}
 
-/** Encodes an entry bundle: each entry is preceded by its length in two bytes, big-endian. */
+/** Encodes an entry bundle: before each entry is its length in two bytes, big-endian. */
 export const encodeEntries = (entries: ReadonlyArray<Uint8Array>): Result.Result<Uint8Array, MalformedBundle> => {
   const tooLong = entries.findIndex((entry) => entry.length > maxLeafLength)
   if (tooLong !== -1)
@@ -171,7 +171,7 @@ export const encodeEntries = (entries: ReadonlyArray<Uint8Array>): Result.Result
   return Result.succeed(bundle)
 }
 
-/** Decodes a bundle of at most 256 entries. */
+/** Decodes an entry bundle of at most 256 entries. */
 export const decodeEntries = (bundle: Uint8Array): Result.Result<ReadonlyArray<Uint8Array>, MalformedBundle> => {
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength)
   const entries: Array<Uint8Array> = []

@@ -2,11 +2,10 @@
  * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes, the one nearest the
  * leaf first.
  *
- * Each hash of a proof covers a range of leaves. Proving and verifying walk the same ranges from the root, so the two cannot
- * diverge: proving reads and folds the nodes, verifying folds the given hashes.
+ * Each hash of a proof covers a range of leaves. The prover computes these hashes from stored nodes, and the verifier combines them to
+ * the root. Both use the same ranges, so they cannot diverge.
  *
- * A root does not determine its size: some proofs are valid for adjacent sizes as well. Take size and root from one signed
- * checkpoint.
+ * Some proofs are valid for several tree sizes with one root. Take size and root from the same signed checkpoint.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
@@ -24,15 +23,15 @@ import {
 /** The requested position or size is outside of the tree. */
 export class OutsideTree extends Schema.TaggedError<OutsideTree>()("OutsideTree", { message: Schema.String }) {}
 
-/** Reads complete nodes in one call, in the order requested. */
+/** Returns the hashes of complete nodes, in the order of the request. */
 export type ReadNodes<E = never, R = never> = (nodes: ReadonlyArray<NodeId>) => Effect.Effect<ReadonlyArray<Hash>, E, R>
 
-/** One level of the path from the root: the leaves of the sibling, and its side. */
+/** A step from the root towards a leaf: the leaves of the subtree that is not taken, and its side. */
 interface Step extends Range {
   readonly side: "left" | "right"
 }
 
-/** Returns the largest power of two below `size`, where RFC 6962 splits a tree of `size` ≥ 2 leaves. */
+/** Returns where RFC 6962 splits a tree of `size` ≥ 2 leaves: the largest power of two below `size`. */
 const split = (size: number): number => {
   let half = 1
   while (2 * half < size) half *= 2
@@ -40,8 +39,8 @@ const split = (size: number): number => {
 }
 
 /**
- * Returns the path from the root of a tree of `size` leaves towards leaf `target`, down to `arrived`. Steps are ordered from the
- * bottom up.
+ * Walks from the root of a tree of `size` leaves towards leaf `target`, until `arrived` is true for a subtree. Returns this subtree and
+ * the steps, the lowest first.
  */
 const descend = (size: number, target: number, arrived: (here: Range) => boolean) => {
   const steps: Array<Step> = []
@@ -58,10 +57,7 @@ const descend = (size: number, target: number, arrived: (here: Range) => boolean
 
 const inclusion = (index: number, size: number) => descend(size, index, ({ from, to }) => to - from === 1).steps
 
-/**
- * The path to the old tree's last leaf ends at the subtree that both trees share. If this is the whole old tree, its root is
- * known.
- */
+/** Walks towards the last leaf of the old tree, down to the subtree that ends with this leaf in both trees. */
 const consistency = (oldSize: number, newSize: number) => descend(newSize, oldSize - 1, ({ to }) => to === oldSize)
 
 const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0
@@ -73,19 +69,19 @@ export const inclusionRanges = (index: number, size: number): Result.Result<Read
     : Result.fail(new OutsideTree({ message: `A log of ${size} entries has no position ${index}` }))
 
 /**
- * Returns the ranges whose hashes prove that the tree of `newSize` leaves extends the tree of `oldSize`. Empty if `oldSize` is 0
- * or `newSize`.
+ * Returns the ranges whose hashes prove that the tree of `newSize` leaves extends the tree of `oldSize` leaves. Empty if `oldSize` is
+ * 0 or equals `newSize`.
  */
 export const consistencyRanges = (oldSize: number, newSize: number): Result.Result<ReadonlyArray<Range>, OutsideTree> => {
   if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) {
-    return Result.fail(new OutsideTree({ message: `A log of ${newSize} entries never had ${oldSize}` }))
+    return Result.fail(new OutsideTree({ message: `A log of ${newSize} entries cannot extend a log of ${oldSize} entries` }))
   }
   if (oldSize === 0) return Result.succeed([])
   const { here, steps } = consistency(oldSize, newSize)
   return Result.succeed(here.from === 0 ? steps : [here, ...steps])
 }
 
-/** Reads the nodes of all ranges in one call and folds each range to its hash. */
+/** Returns the hash over each range. Reads the nodes of all ranges in one call. */
 const hashRanges = Effect.fnUntraced(function* <E, R>(sha256: Sha256, readNodes: ReadNodes<E, R>, ranges: ReadonlyArray<Range>) {
   const parts = ranges.map(nodesOf)
   const nodes = parts.flat()
@@ -105,7 +101,7 @@ export const proveInclusion = Effect.fnUntraced(function* <E, R>(
   return yield* hashRanges(sha256, readNodes, ranges)
 })
 
-/** Returns the consistency proof from the tree of `oldSize` leaves to the tree of `newSize`. */
+/** Returns the proof that the tree of `newSize` leaves extends the tree of `oldSize` leaves. */
 export const proveConsistency = Effect.fnUntraced(function* <E, R>(
   sha256: Sha256,
   readNodes: ReadNodes<E, R>,
@@ -117,7 +113,7 @@ export const proveConsistency = Effect.fnUntraced(function* <E, R>(
 
 const areHashes = (hashes: ReadonlyArray<Hash>) => hashes.every((hash) => hash.length === hashLength)
 
-/** Returns true if `proof` shows that `leafHash` is leaf `index` of the tree with this size and root. */
+/** Returns true if `proof` proves that `leafHash` is leaf `index` of the tree with this size and root. */
 export const verifyInclusion = (
   sha256: Sha256,
   claim: {
@@ -139,7 +135,7 @@ export const verifyInclusion = (
   return equalHashes(reached, claim.root)
 }
 
-/** Returns true if `proof` shows that the new tree starts with the whole old tree. Every tree starts with the empty one. */
+/** Returns true if `proof` proves that the new tree extends the old tree. Every tree extends the empty tree. */
 export const verifyConsistency = (
   sha256: Sha256,
   claim: {

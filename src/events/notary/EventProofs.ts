@@ -1,4 +1,4 @@
-/** Serves the signed tree: checkpoints, tiles, and the proof that an event is in it. */
+/** Reads the newest checkpoint and the tiles of the signed tree, and proves that an event is in the tree. */
 import { Effect, Option, Result } from "effect"
 import { NotInLog } from "#domain/audit/AuditTrail.ts"
 import { EvidenceAltered } from "#domain/audit/Integrity.ts"
@@ -27,26 +27,26 @@ export const make = Effect.gen(function* () {
   const tree = yield* TreeStore
   const { sha256 } = crypto
 
-  /** Without keys the note is only parsed; its reader verifies it. */
+  /** Parses a checkpoint, and verifies its signature if the service has the keys of the log. */
   const open = (note: string) =>
     Option.match(keys, {
       onSome: ({ verifiers }) => Checkpoint.open(crypto, note, { origin, verifiers }),
       onNone: () => Result.flatMap(parseNote(note), ({ text }) => Checkpoint.parse(text))
     })
 
-  /** The newest checkpoint; none before the first one. */
+  /** The newest checkpoint; none if the log was never signed. */
   const newest = Effect.gen(function* () {
     const stored = yield* tree.newest
     if (Option.isNone(stored)) return Option.none<OpenCheckpoint>()
     const { note } = stored.value
-    // The notary does not start on a checkpoint that it did not sign, so this one was inserted later.
+    // The notary does not start on a checkpoint that it did not sign, so a wrong one was inserted later.
     const opened = yield* Effect.fromResult(open(note)).pipe(
       Effect.mapError(({ message }) => altered(`The newest checkpoint does not belong to this log: ${message}`))
     )
     return Option.some<OpenCheckpoint>({ ...opened, note })
   })
 
-  /** Returns the hashes of a tile by its path below `tile/`. Unsigned parts are not found. */
+  /** Returns the hashes of a tile by its path below `tile/`. Fails with NotInLog for hashes that no checkpoint covers. */
   const tile = Effect.fnUntraced(function* (path: string) {
     const none = new NotInLog({ missing: "such tile in the signed log" })
     const requested = Option.getOrNull(parsePath(`tile/${path}`))
@@ -58,7 +58,7 @@ export const make = Effect.gen(function* () {
     return hashes.length === width * hashLength ? hashes : yield* altered(`The tile ${path} differs from the signed tree`)
   })
 
-  /** Returns a self-contained proof that an event is in the log of that checkpoint; `extra` is the event's leaf. */
+  /** Returns the proof that an event is in the log of a checkpoint (Proof.ts). The proof carries the event's leaf as `extra`. */
   const prove = Effect.fnUntraced(
     function* (event: StoredEvent, { note, root, size }: OpenCheckpoint) {
       const leaf = yield* Effect.fromResult(leafOf(crypto, event))

@@ -1,6 +1,6 @@
 /**
- * Computes leaf hashes inside the database, so that it sends 32 bytes per event instead of whole events. Used by the notary and
- * by fast verification. Full verification and the notary's start compute leaves from the events.
+ * Computes leaf hashes inside the database, which then sends 32 bytes per event instead of the event. The notary, the scrubber and
+ * `audit verify --fast` use them. The full verification and the start of the notary compute the leaves from the events.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -16,11 +16,11 @@ import { utcText } from "#events/store/StoredEvent.ts"
 const retryFor = "3 seconds"
 
 const idOrNull = (value: string) => `coalesce('"' || ${value} || '"', 'null')`
-/** Matches JSON.stringify: both escape quotes, backslashes and characters below U+0020 in the same way. */
+/** SQL: a text as JSON, or null. PostgreSQL escapes the same characters as JSON.stringify: quotes, backslashes, those below U+0020. */
 const textOrNull = (value: string) => `coalesce(to_json(${value})::text, 'null')`
 const digest = (value: string) => `encode(sha256(convert_to(${value}, 'UTF8')), 'hex')`
 
-/** EventLeaf.leafText in SQL; a test compares the two. */
+/** SQL: the leaf of an event, as EventLeaf.leafText writes it. A test compares the two. */
 const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlation_id":"' || correlation_id
   || '","data_sha256":"' || ${digest("data")} || '","event_id":"' || event_id || '","log_id":' || log_id
   || ',"metadata_sha256":"' || ${digest("metadata")} || '","meter_id":' || ${textOrNull("meter_id")}
@@ -29,20 +29,20 @@ const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlatio
   || ',"trace_id":' || ${idOrNull("encode(trace_id, 'hex')")} || ',"type":' || ${textOrNull("type")}
   || ',"units":' || units || ',"version":' || version || '}'`
 
-/** True if leafText accepts the row, as far as the column types do not guarantee it. */
+/** SQL: true if EventLeaf.leafText accepts the event. The column types guarantee the rest. */
 const sound = `log_id >= 0 AND version >= 0 AND schema_version >= 0 AND position + version <= ${Number.MAX_SAFE_INTEGER}
   AND octet_length(stream_id) <= 2048 AND octet_length(type) <= 2048 AND coalesce(octet_length(meter_id) <= 2048, true)
   AND least(occurred_at, recorded_at) >= '0001-01-01T00:00:00Z' AND greatest(occurred_at, recorded_at) < '9999-12-31T00:00:00Z'`
 
-/** The hashes in the order of positions; the prefix is that of RFC 6962 for leaves. */
+/** SQL: the number of events, whether all are sound, and their leaf hashes (RFC 6962) in the order of positions. */
 const columns = `count(*) AS found, coalesce(bool_and(${sound}), false) AS sound,
   coalesce(string_agg(sha256('\\x00'::bytea || convert_to(${leaf}, 'UTF8')), ''::bytea ORDER BY position), ''::bytea) AS hashes`
 
 const Row = Schema.Struct({ found: Schema.BigInt, sound: Schema.Boolean, hashes: Schema.Uint8Array })
 
 /**
- * Returns the hashes that the database computes; null if an event is missing or malformed. The caller bounds the range: a hash
- * has 32 bytes.
+ * Creates a function that returns the leaf hashes of a range of events; null if an event is missing or malformed. The caller must
+ * bound the range.
  */
 export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOne({
@@ -59,7 +59,7 @@ export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** Same for signing: fails if an event is missing or malformed. */
+/** Creates a function that returns the leaf hashes of a range of events. Fails if an event is missing or malformed. */
 export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
@@ -68,7 +68,7 @@ export const make = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ from, to }: Range) {
     const hashes = yield* computed({ from, to })
     if (hashes !== null) return hashes
-    // Reads the events to report which one is wrong. Events that are only unusual pass here.
+    // Reads the events to report the first wrong one. The SQL check is stricter, so this one may accept all of them.
     return yield* Effect.fromResult(leafHashes(crypto, yield* events.read(from, to - from), { from, to }))
   })
 })

@@ -1,4 +1,4 @@
-/** The log's name and its signing keys. They come from the configuration and are never stored here. */
+/** The log's name and its keys, parsed from the configuration. */
 import { Array as Arr, Context, Effect, Layer, Option, Redacted, Result } from "effect"
 import { Base64Url } from "effect/encoding"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -17,8 +17,8 @@ import {
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
 /**
- * The keys of a log. Each of `signers` signs every checkpoint. `verifiers` are all trusted keys, the foremost first: the public
- * keys of the signers and of former signing keys.
+ * The keys of a log. All `signers` sign every checkpoint. `verifiers` are the trusted public keys: those of the signers, then those of
+ * former signing keys.
  */
 export interface LogKeys {
   readonly name: string
@@ -26,11 +26,11 @@ export interface LogKeys {
   readonly verifiers: Verifiers
 }
 
-/** A key that contains its name (Go's note format). */
+/** A private key that contains its name (Go's note format). */
 const namedKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
-/** A 32-byte seed in base64url, as an installation generates it for itself. */
+/** A seed of 32 bytes in base64url, the form of a key that the service generated. */
 const seedForm = /^[\w-]{43}$/u
-/** A public key, which may follow the signing keys. (A PEM has white space before any plus sign.) */
+/** A public key. (A PEM does not match, because it has white space before the first plus sign.) */
 const verifierForm = /^[^+\s]+\+[\da-f]{8}\+/u
 
 /** Parses a signing key. A named key (`PRIVATE+KEY+…`) signs as its own name; a PKCS #8 PEM or a seed signs as the log's name. */
@@ -46,7 +46,7 @@ const distinct = <A extends Verifier>(keys: Arr.NonEmptyReadonlyArray<A>) =>
 
 const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
 
-/** Parses the keys in these texts: at least one signing key, and the public keys of former ones. */
+/** Parses the texts of keys: at least one signing key, and the public keys of former signing keys. */
 export const keysOf = (
   crypto: PureCrypto,
   texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
@@ -58,13 +58,13 @@ export const keysOf = (
     )
     const signing = keys.filter(isSigner)
     if (!Arr.isReadonlyArrayNonEmpty(signing))
-      return yield* Result.fail(new MalformedKey({ message: "Configure at least one signing key: these are all public keys" }))
+      return yield* Result.fail(new MalformedKey({ message: "NOTARY_KEY has public keys only: add a signing key" }))
     const signers = yield* ofOneLog(distinct(signing))
     const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...keys]))
     return { name: signers[0].name, signers, verifiers }
   })
 
-/** `name` applies to a log that was never signed; the first checkpoint makes it permanent. Without keys nothing is signed. */
+/** `name` is the name of a log that was never signed. A signed log keeps the name in its checkpoints. Without keys nothing is signed. */
 export interface LogSignerOptions {
   readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
   readonly name: string

@@ -17,12 +17,12 @@ import * as NotaryLease from "#events/notary/NotaryLease.ts"
 import * as NotaryRefusals from "#events/notary/NotaryRefusals.ts"
 import * as Pacer from "#events/database/Pacer.ts"
 
-/** Poll interval, and so the approximate age of the oldest unsigned event. */
+/** Interval between two checkpoints while the log grows. An event is signed about this long after its append. */
 const pollInterval = "1 second"
 const pauseAfterFailure = "5 seconds"
 /** Another replica takes over from a dead notary after this time. */
 const leaseMs = 4_000
-/** Events hashed per statement, about 6 µs each: while callers are served, and for a backlog. */
+/** Events that one statement hashes, in about 6 µs each: in normal operation, and to work off a backlog. */
 const liveBatchSize = 512
 const backlogBatchSize = 1_024
 /** Maximum number of events that one checkpoint adds. */
@@ -31,7 +31,10 @@ const maxEventsPerCheckpoint = 16_384
 /** How often a waiting replica checks whether an operator has restored or adopted the log. */
 const recheckInterval = "5 seconds"
 
-/** `loadSeen` returns the newest checkpoints that this machine has seen, one per signing key; `saveSeen` stores a newer one. */
+/**
+ * `loadSeen` returns the newest checkpoints that this machine stored outside the database, one per signing key. `saveSeen` stores a
+ * newer checkpoint there.
+ */
 export interface NotaryOptions<E = never> {
   readonly keys: LogKeys
   readonly loadSeen: Effect.Effect<ReadonlyArray<NotaryRefusals.SeenCheckpoint>, E>
@@ -51,7 +54,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
-  // The first checkpoint covers the empty log. From then on, events without a checkpoint are an unknown history.
+  // The first checkpoint covers the empty log, so a log with events and without a checkpoint is an unknown history.
   const recognised = yield* log.recognise(yield* loadSeen)
   if (recognised.note === null) yield* lease.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
   const start = recognised.note === null ? yield* log.follow(empty) : recognised
@@ -62,11 +65,11 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
 
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: Pacer.Pacer) {
     const before = yield* Ref.get(current)
-    // Another replica signed meanwhile: continue from its tree if that extends ours.
+    // If another replica signed meanwhile, continues from its tree, which must extend this replica's tree.
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + maxEventsPerCheckpoint), pace)
     const next = yield* checkpointOf(grown.tree)
-    // An interruption between the two would lose this machine's record of its signatures.
+    // Uninterruptible, because this machine must record each checkpoint that it signed.
     const stored = yield* lease.notarize({ ...next, from: tree.size, growths: grown.growths }).pipe(
       Effect.tap((isStored) => (isStored ? saveSeen(next.note) : Effect.void)),
       Effect.uninterruptible
@@ -76,7 +79,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     return grown.tree.size < head
   })
 
-  /** Signs the events after the newest checkpoint. Returns true if a backlog remains to be signed at once. */
+  /** Signs the events after the newest checkpoint. Returns true if more events remain to be signed at once. */
   const iteration = Effect.fnUntraced(
     function* (isBacklog: boolean) {
       const { granted, head, size } = yield* lease.claim(leaseMs)
@@ -95,13 +98,13 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
 
 const forked = (message: string) => new NotaryRefusals.LogForked({ message })
 
-/** Appends the leaves of the events up to `to` to the tree. */
+/** Creates a function that extends a tree with the leaves of the events up to `to`. Returns the tree and the growth of its tiles. */
 const makeGrow = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {
-    // Converts each batch to tile updates immediately: its nodes are thousands of small objects, expensive to retain.
+    // Converts each batch to growths of tiles immediately: its nodes are thousands of small objects, which are expensive to retain.
     const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {
@@ -114,7 +117,7 @@ const makeGrow = Effect.gen(function* () {
   })
 })
 
-/** Runs until the log contradicts the signed history; then this replica stops signing. */
+/** Repeats iterations. Ends, so that this replica stops signing, if the log contradicts the signed history. */
 const keepIterating = (
   iteration: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | NotaryRefusals.LogForked>,
   integrity: Integrity["Service"]
@@ -134,12 +137,12 @@ const keepIterating = (
 const isForked = Schema.is(NotaryRefusals.LogForked)
 
 const advice =
-  'verify the log with every checkpoint that was kept ("vatproof audit verify"); only if it is the right one, run "vatproof notary adopt"'
+  'run "vatproof audit verify" with every checkpoint that you kept; only if the log is the right one, run "vatproof notary adopt"'
 
-/** Runs the notary for the lifetime of the layer. Fails to build on an unknown history (LogForked). */
+/** Runs the notary for the lifetime of the layer. Fails with LogForked if the notary does not know the history of the log. */
 export const layer = <E>(options: NotaryOptions<E>) => Layer.effectDiscard(make(options))
 
-/** Same, but waits and logs until an operator has restored or adopted the log. The service starts only then. */
+/** As `layer`, but logs an unknown history and waits until an operator has restored or adopted the log. The service starts only then. */
 export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

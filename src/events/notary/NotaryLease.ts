@@ -1,4 +1,4 @@
-/** The notary's writes: its lease, and what it signed (migrations/0006_notary.sql). */
+/** Writes of the notary: its lease, and the signed checkpoints and tiles (migrations/functions/notary.sql). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -6,7 +6,7 @@ import type { Growth } from "#events/merkle/Tiles.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Whether the caller holds the lease, the number of signed events, and the number of all events. */
+/** `granted` says whether this replica holds the lease. The log has `head` events, of which `size` are signed. */
 export interface NotaryLease {
   readonly granted: boolean
   readonly size: number
@@ -14,8 +14,8 @@ export interface NotaryLease {
 }
 
 /**
- * A signed checkpoint of `size` events, and the tile updates since the checkpoint of `from` events. `from` is -1
- * for the first checkpoint, which covers the empty log.
+ * A signed checkpoint of `size` events, and the growths of the tiles since the checkpoint of `from` events. `from` is -1 for the first
+ * checkpoint, which covers the empty log.
  */
 export interface SignedUpdate {
   readonly from: number
@@ -57,8 +57,8 @@ export const make = Effect.fnUntraced(function* (holder: string) {
     /** Releases the lease, so that another replica can acquire it at once. */
     release: sql`SELECT vatproof.release_notary(${logId}::smallint, ${holder}::uuid)`.pipe(QueryPolicy.withRetry("0 millis")),
     /**
-     * Returns false and stores nothing if the newest checkpoint no longer has `from` events. Also returns false if a first
-     * attempt succeeded but its answer was lost; the next iteration reads the result.
+     * Stores a checkpoint and its tiles, and returns true. Returns false and stores nothing if the newest checkpoint does not have
+     * `from` events. That is also the case if an earlier attempt stored the checkpoint but its response was lost.
      */
     notarize: ({ from, growths, note, size }: SignedUpdate) => {
       const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))

@@ -1,6 +1,6 @@
 /**
- * Checks the log against its signed history before a new checkpoint is signed. The notary refuses to shrink the log, to fork it
- * (sign a history that contradicts an earlier one), or to sign a history it does not know.
+ * Compares the log with its signed history before the notary signs a new checkpoint. The notary refuses a log that lost events, a log
+ * that contradicts an earlier checkpoint, and a log whose history it does not know.
  */
 import { Duration, Effect, Option, Ref, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -19,13 +19,13 @@ import { TreeStore } from "#events/notary/TreeStore.ts"
 /** The log is not the one that was signed. An operator must decide which of the two is right. */
 export class LogForked extends Schema.TaggedError<LogForked>()("LogForked", { message: Schema.String }) {}
 
-/** A checkpoint that is kept outside the database, and its location. */
+/** A checkpoint that this machine stored outside the database, in the file `at`. */
 export interface SeenCheckpoint {
   readonly note: string
   readonly at: string
 }
 
-/** Known history: the first `size` events have this root. */
+/** A known history: the first `size` events have this root. */
 interface KnownHistory {
   readonly size: number
   readonly root: Hash
@@ -38,8 +38,8 @@ interface SignedTree {
 }
 
 /**
- * A notary that dies leaves a few seconds unsigned. Older unsigned events are a history that it does not know: checkpoints were
- * removed, or the log was unsigned for a while.
+ * Maximum time that the unsigned events may span. A notary that dies leaves the events of a few seconds unsigned. A longer time means
+ * that checkpoints were removed or that no notary ran, so the notary does not know this history.
  */
 const unsignedAtMost = Duration.hours(1)
 
@@ -53,7 +53,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const { load, read } = yield* makeLoad(keys)
   const { compare, requireNew } = yield* makeComparison
 
-  // Otherwise the holder of a former key could sign another history, and the current key would confirm it.
+  // `counting` are the keys whose signatures count. After the first signature of a current key, former keys no longer count:
+  // otherwise the holder of a former key could sign another history, and the current key would confirm it.
   const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
   const counting = yield* Ref.make<Verifiers>(keys.verifiers)
   const loadFrom = Effect.fnUntraced(function* (history: KnownHistory) {
@@ -69,8 +70,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
 
   return {
     /**
-     * Returns the signed log if it contains every checkpoint in `seen`: the newest ones that this machine knows, one per key. A
-     * null note means that the log is empty and was never signed.
+     * Returns the signed tree and its checkpoint if the log extends every checkpoint in `seen`, which this machine stored. The note is
+     * null if the log is empty and was never signed.
      */
     recognise: Effect.fn("NotaryRefusals.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
@@ -79,9 +80,9 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
       yield* found.note === null ? requireNew() : compare(found.tree)
       return found
     }),
-    /** Returns the current signed log if it extends a tree that was signed. */
+    /** Returns the current signed tree and its checkpoint if this tree extends `tree`, which was signed before. */
     follow: (tree: Tree) => loadFrom(historyOf(sha256, tree)),
-    /** From now on, signatures of former keys are rejected. */
+    /** Rejects checkpoints from now on that only former keys signed. */
     trustSigners: Ref.set(counting, keys.signers)
   }
 })
@@ -97,14 +98,14 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
     Effect.fromResult(Checkpoint.open(crypto, note, { origin: keys.name, verifiers })).pipe(
       Effect.mapError(({ message }) =>
         forked(
-          `A checkpoint was not signed by the notary's key for ${keys.name} (${message}). Configure the key that signed it, or add its public key beside the new one until the new one has signed`
+          `A checkpoint was not signed by a key in NOTARY_KEY for ${keys.name} (${message}). Set NOTARY_KEY to the key that signed the checkpoint, or add its public key after the new key`
         )
       )
     )
 
   /**
-   * Loads the signed tree if it matches its newest checkpoint, one of `verifiers` signed that checkpoint, and the tree extends
-   * the known history.
+   * Returns the stored tree and its newest checkpoint. Fails unless the tree matches the checkpoint, one of `verifiers` signed the
+   * checkpoint, and the tree extends the known history.
    */
   const load = Effect.fn("NotaryRefusals.load")(
     function* (history: KnownHistory, verifiers: Verifiers) {
@@ -159,13 +160,13 @@ const makeComparison = Effect.gen(function* () {
   const endAfter = (size: number) => findEnd(size).pipe(QueryPolicy.withRetry(retryFor))
 
   /**
-   * Fails if the log lost signed events. Checks its length and compares the newest signed events with the tree. `audit verify`
-   * reads all of it.
+   * Fails if the log lost signed events, or if its last signed events differ from the stored tree. Compares up to 256 events only;
+   * `audit verify` compares all.
    */
   const compare = Effect.fn("NotaryRefusals.compare")(function* ({ size }: Tree) {
     const end = yield* endAfter(size)
     const length = Math.min(Number(end.head), Number(end.last) + 1)
-    if (length < size) return yield* forked(`The log has ${length} events, but ${size} were signed: the rest is missing`)
+    if (length < size) return yield* forked(`The log has ${length} events, but ${size} were signed: signed events are missing`)
     if (end.surplus)
       return yield* forked(
         `The stored tree is larger than the newest checkpoint of ${size} events: newer checkpoints are missing`
@@ -186,7 +187,7 @@ const makeComparison = Effect.gen(function* () {
     if (different !== -1) return yield* forked(`The event at position ${from + different} is not the one that was signed`)
   })
 
-  /** A log without checkpoint must be empty. */
+  /** Fails if the log has no checkpoint although it has events. */
   const requireNew = Effect.fn("NotaryRefusals.requireNew")(function* () {
     const { head, last, surplus } = yield* endAfter(0)
     if (head === 0n && last === -1n && !surplus) return

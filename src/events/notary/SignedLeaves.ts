@@ -20,7 +20,7 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const integrity = yield* Integrity
 
-  // One statement reads tiles and newest checkpoint from one snapshot. LIMIT keeps the planner from a join that reads all tiles.
+  // One statement reads tiles and newest checkpoint from one snapshot. LIMIT prevents a join that reads all tiles.
   const findLeaves = SqlSchema.findAll({
     Request: Schema.Array(Schema.BigInt),
     Result: Row,
@@ -38,8 +38,8 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Returns the events. Ends the request if one differs from its signed leaf; events that are not signed yet pass. The caller
-   * bounds their number.
+   * Returns the events unchanged. The request fails with EVIDENCE_ALTERED if an event differs from its signed leaf. Events that are
+   * not signed yet are accepted. The caller must bound their number.
    */
   const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
     if (events.length === 0) return events

@@ -1,18 +1,18 @@
-/** Computes the leaf of a stored event. */
+/** Computes the leaves of stored events. */
 import { Result, Schema } from "effect"
 import { leafText, type MalformedEnvelope } from "#events/merkle/EventLeaf.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash, type Hash, type Range } from "#events/merkle/MerkleTree.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The event at a position within the log is missing. */
+/** The log has no event at a position before its end. */
 export class MissingEvent extends Schema.TaggedError<MissingEvent>()("MissingEvent", { position: Schema.Int }) {
   override get message() {
     return `The event at position ${this.position} is missing`
   }
 }
 
-/** Returns the leaf's text: the envelope, with the SHA-256 of the stored bytes of data and metadata. */
+/** Returns the leaf of an event as text: its envelope, with the SHA-256 of the stored bytes of data and metadata. */
 export const leafOf = (crypto: PureCrypto, event: StoredEvent): Result.Result<string, MalformedEnvelope> =>
   leafText({
     log_id: event.log_id,

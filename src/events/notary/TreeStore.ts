@@ -1,4 +1,4 @@
-/** Stores the Merkle tree: tiles and signed checkpoints in the database (migrations/0006_notary.sql). */
+/** Reads the stored Merkle tree: tiles and signed checkpoints (migrations/0006_notary.sql). */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -23,7 +23,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { sha256 } = yield* Crypto
 
-  // LIMIT keeps the planner from a join that reads all tiles.
+  // LIMIT prevents a join that reads all tiles.
   const findTiles = SqlSchema.findAll({
     Request: Schema.Struct({ levels: Schema.Array(Schema.Int), indexes: Schema.Array(Schema.Int) }),
     Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt, hashes: Schema.Uint8Array }),
@@ -46,7 +46,7 @@ const make = Effect.gen(function* () {
       WHERE log_id = ${logId} AND size >= ${from} ORDER BY size LIMIT ${limit}`
   })
 
-  /** Returns the content of tiles in the order requested; empty for a missing tile. */
+  /** Returns the content of each requested tile, in the same order; empty for a missing tile. */
   const readTiles = Effect.fnUntraced(function* (tiles: ReadonlyArray<HashTile>) {
     const requested = { levels: tiles.map(({ level }) => level), indexes: tiles.map(({ index }) => index) }
     const rows = yield* findTiles(requested).pipe(QueryPolicy.withRetry(retryFor))
@@ -58,14 +58,14 @@ const make = Effect.gen(function* () {
 
   return {
     readTiles,
-    /** Reads nodes of the tree of `size` events. */
+    /** Creates a function that reads nodes of the tree of `size` events. */
     readNodes: (size: number) => readNodes(sha256, size, readTiles),
     /** Returns the tree of the first `of` events, from the tiles of a log with `size` signed events. */
     treeOf: Effect.fnUntraced(function* (of: number, size: number) {
       const peaks = nodesOf({ from: 0, to: of })
       return restore(of, peaks.length === 0 ? [] : yield* readNodes(sha256, size, readTiles)(peaks))
     }),
-    /** The newest checkpoint; none before the first one. */
+    /** The newest checkpoint; none if the log was never signed. */
     newest: findNewest(undefined).pipe(QueryPolicy.withRetry(retryFor), Effect.map(Option.map(checkpointOf))),
     /** Returns up to `limit` checkpoints with at least `from` events, the smallest first. */
     checkpointsFrom: (from: number, limit: number) =>

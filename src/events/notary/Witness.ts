@@ -1,6 +1,7 @@
 /**
- * Witnesses another log: cosigns a checkpoint only if the log's key signed it and the log extends the last checkpoint that the
- * witness saw (c2sp.org/tlog-witness, read 2026-11-23). A log therefore cannot show different histories to the witness.
+ * Decides whether a witness may cosign a checkpoint of another log: the log's key must have signed it, and the log must extend the last
+ * checkpoint that the witness cosigned (c2sp.org/tlog-witness, read 2026-11-23). A log therefore cannot show the witness two
+ * contradicting histories.
  */
 import { Effect, Schema } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -10,15 +11,15 @@ import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { readNodes, type ReadTiles } from "#events/merkle/Tiles.ts"
 import { proveConsistency, verifyConsistency } from "#events/merkle/TreeProofs.ts"
 
-/** The witness refuses to cosign; the message says why. */
+/** The witness must not cosign the checkpoint; the message says why. */
 export class WitnessRefused extends Schema.TaggedError<WitnessRefused>()("WitnessRefused", { message: Schema.String }) {}
 
-/** The other log returned an invalid answer. */
+/** The other log did not return the requested checkpoint or tile. */
 export class LogUnreadable extends Schema.TaggedError<LogUnreadable>()("LogUnreadable", { message: Schema.String }) {}
 
 const refused = (message: string) => new WitnessRefused({ message })
 
-/** `last` is the last cosigned note, null before the first; `readTiles` reads the log's tiles, which are untrusted. */
+/** `note` is the new checkpoint, `last` the last cosigned one (null before the first). `readTiles` reads the log's tiles, untrusted. */
 export interface WitnessQuestion<R> {
   readonly verifiers: Verifiers
   readonly last: string | null
@@ -26,7 +27,7 @@ export interface WitnessQuestion<R> {
   readonly readTiles: ReadTiles<LogUnreadable, R>
 }
 
-/** Returns the checkpoint if it may be cosigned. */
+/** Returns the new checkpoint if the witness may cosign it. Fails with WitnessRefused or LogUnreadable. */
 export const consistent = Effect.fnUntraced(function* <R>(
   crypto: PureCrypto,
   { last, note, readTiles, verifiers }: WitnessQuestion<R>
@@ -39,10 +40,12 @@ export const consistent = Effect.fnUntraced(function* <R>(
   if (last === null) return next
   const seen = yield* open("The checkpoint that was cosigned last does not belong to this log", last)
   if (next.size < seen.size) {
-    return yield* refused(`The log has ${next.size} events, but ${seen.size} were cosigned: it shrank, or this is an older copy`)
+    return yield* refused(
+      `The log has ${next.size} events, but ${seen.size} were cosigned: events were removed, or this is an older copy of the log`
+    )
   }
   const contradiction = refused(
-    `The log contradicts itself: its ${next.size} events do not extend the ${seen.size} that were cosigned. Keep both checkpoints: together they prove it`
+    `The log contradicts itself: its ${next.size} events do not extend the ${seen.size} events that were cosigned. Keep both checkpoints: together they prove the contradiction`
   )
   if (next.size === seen.size) return equalHashes(next.root, seen.root) ? next : yield* contradiction
   const sizes = { oldSize: seen.size, newSize: next.size }

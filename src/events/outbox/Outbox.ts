@@ -1,8 +1,9 @@
 /**
- * The outbox: mails queued in a transaction are delivered after its commit, by any replica, through restarts and outages.
+ * The outbox delivers mails that a transaction queued. Delivery begins after the commit, on any replica, and continues through
+ * restarts and outages.
  *
- * A mail is retried until the mail server has answered, so it arrives at least once. It may arrive twice if the worker dies or
- * the connection breaks between the end of the mail and the answer.
+ * A mail is retried until the mail server answers, so it arrives at least once. It may arrive twice if the replica dies, or the
+ * connection breaks, before the answer.
  */
 import { Cause, Duration, Effect, Exit, FiberSet, Layer, Option, Queue, Random, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,13 +13,13 @@ import { EmailQueue, type RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as OutboxRows from "#events/outbox/OutboxRows.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Concurrent deliveries per replica. */
+/** Maximum number of concurrent deliveries per replica. */
 const maxConcurrent = 4
 
 /**
- * `firstRetry` is the delay after the first failed attempt; it doubles up to `longestRetry`. `lease` is how long a dead worker
- * keeps a mail, `poll` the interval of checks for mails of other replicas. A stopping replica waits up to `grace` for deliveries
- * in progress and releases the other mails.
+ * `firstRetry` is the pause after the first failed attempt, which doubles up to `longestRetry`. After `lease` another replica takes over
+ * a mail of a dead replica. `poll` is the interval at which a replica looks for mails of other replicas. A stopping replica waits up to
+ * `grace` for its deliveries to end.
  */
 export interface Pace {
   readonly firstRetry: Duration.Input
@@ -28,7 +29,7 @@ export interface Pace {
   readonly grace: Duration.Input
 }
 
-/** Some hundred attempts in the 24 hours of a token's lifetime. */
+/** The pace in production: about a hundred attempts in 24 hours, the lifetime of a token. */
 export const usualPace: Pace = {
   firstRetry: "2 seconds",
   longestRetry: "15 minutes",
@@ -66,17 +67,15 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(Effect.exit(restore(Effect.raceFirst(mailer.deliver(mail), claimLost))), (exit) => record(mail, exit))
     ).pipe(
-      // The lease ends by itself: another iteration sends the mail again.
+      // The lease expires by itself, and then the mail is sent again.
       Effect.catchTag("StoreUnavailable", (error) =>
-        Effect.logError(`The outcome of mail ${mail.mailId} could not be stored`, error.cause)
+        Effect.logError(`The result of mail ${mail.mailId} could not be stored; the mail may be sent again`, error.cause)
       )
     )
   }
 })
 
-/**
- * Doubles from `firstRetry` to `longestRetry`, with 20 % jitter so that the mails of one outage are not retried simultaneously.
- */
+/** Returns the pause before the next attempt. It has 20 % jitter, so that the mails of one outage are not all retried at once. */
 const backoff = (attempts: number, { firstRetry, longestRetry }: Pace) =>
   Effect.map(Random.next, (random) =>
     Duration.min(
@@ -94,7 +93,7 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
   yield* Effect.addFinalizer(() => Effect.timeoutOption(FiberSet.awaitEmpty(deliveries), pace.grace))
   const wake = yield* Queue.sliding<void>(1)
 
-  /** Starts a delivery if a mail is due; returns whether one was. Waits while all slots are taken. */
+  /** Starts the delivery of a mail that is due, and returns whether there was one. Waits while `maxConcurrent` deliveries run. */
   const iteration = Effect.gen(function* () {
     yield* slots.take(1)
     const { claimed, settled } = yield* rows.claim.pipe(Effect.onError(() => slots.release(1)))
@@ -132,5 +131,5 @@ const why = {
   needless: "the address was confirmed meanwhile"
 }
 
-/** Queues mails, and delivers those of all replicas while the layer lives. */
+/** Queues mails. For the lifetime of the layer, delivers the mails that any replica queued. */
 export const layer = (pace: Pace) => Layer.effect(EmailQueue, make(pace))

@@ -1,4 +1,4 @@
-/** The table of requested mails (migrations/0005_outbox.sql), and the only statements that change it. */
+/** The statements that read and change the table of requested mails (migrations/0005_outbox.sql). */
 import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
@@ -7,13 +7,13 @@ import type { RequestedEmail } from "#domain/email/EmailQueue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as TraceParent from "#events/store/TraceParent.ts"
 
-/** A mail claimed by this worker. `claim` identifies the attempt, which is number `attempts`. */
+/** A mail that this replica delivers. `claim` identifies the attempt; `attempts` is its number, from 1. */
 export interface ClaimedMail extends OutgoingMail {
   readonly claim: string
   readonly attempts: number
 }
 
-/** A mail that ended without a delivery by this worker. */
+/** A mail that is no longer needed and was not sent. */
 export interface SettledMail {
   readonly mailId: string
   readonly state: "expired" | "needless"
@@ -33,10 +33,10 @@ const Row = Schema.Struct({
   attempts: Schema.Int
 })
 
-/** How long storing a result is retried during an outage: without the result, a sent mail is sent again. */
+/** Time for which storing a result is retried during an outage. If the result is lost, a sent mail is sent again. */
 const retryFor = "20 seconds"
 
-/** `lease` is how long a dead worker keeps a mail. */
+/** After `lease`, another replica takes over a mail of a dead replica. */
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL RETURNING mail_id`
   })
 
-  /** Renews the lease. Returns false if another worker has the mail; during an outage the worker continues. */
+  /** Renews the lease of a mail. Returns false if another replica has claimed the mail. Returns true during an outage. */
   const keep = (mail: ClaimedMail) =>
     findKept(mail).pipe(
       Effect.map((kept) => kept.length > 0),
@@ -82,13 +82,13 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
     sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(retryFor))
 
-  /** Releases a mail that was not accepted; it is due again after `wait`. */
+  /** Releases a mail that was not accepted. Its next attempt is due after `wait`. */
   const defer = (mail: ClaimedMail, reply: string, wait: Duration.Duration) =>
     sql`UPDATE vatproof.outbox SET state = 'waiting', claim = NULL, reply = ${reply},
         due_at = least(expires_at, clock_timestamp() + ${BigInt(Math.round(Duration.toMillis(wait)))} * interval '1 millisecond')
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(QueryPolicy.withRetry(retryFor))
 
-  /** Joins the caller's transaction. Replaces a waiting mail for the same purpose: the recipient needs only one link. */
+  /** Queues a mail in the caller's transaction. It replaces a waiting mail of the same purpose, because only the newest link is valid. */
   const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedEmail, lifetime: Duration.Duration) {
     const lifetimeMs = BigInt(Duration.toMillis(lifetime))
     yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
@@ -101,7 +101,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   return { claim, linksOf, keep, settle, defer, add }
 })
 
-/** Links to the request that queued a mail. Best effort: delivery does not depend on it. */
+/** Creates a function that returns a trace link to the request which queued a mail; no link during an outage. */
 const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
   const findAsked = SqlSchema.findAll({
     Request: Schema.String,

@@ -1,4 +1,4 @@
-/** Reads results of batches from the events and personal documents. */
+/** Reads the results of a batch from its items, their answers, and the personal documents. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { batchItems, BatchItemsAccepted, type BatchResult } from "#domain/pending/Batch.ts"
@@ -56,7 +56,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Reads the answers of many closing events at once. */
+/** Creates a function that returns the answers in the events at some positions. A cached answer is in an earlier event. */
 const makeAnswers = Effect.gen(function* () {
   const { findAt } = yield* makeQueries
   const { verified } = yield* SignedLeaves.make
@@ -85,7 +85,7 @@ const makeAnswers = Effect.gen(function* () {
 
 const noNames = { company_name: null, company_address: null }
 
-/** Returns the items of a chunk as sent, each with the number of the item whose task answers it. */
+/** Returns the items of a chunk as the client sent them. `task` is the number of the item whose task answers this item. */
 const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: string | null) {
   const { duplicate_of, first, vat_ids } = yield* decodeItems(event.data)
   const sent = document === null ? null : yield* decodeItemsDocument(document)
@@ -105,7 +105,7 @@ export const make = Effect.gen(function* () {
   const documentsOf = yield* PersonalDocument.makeVerified
   const chunkOf = (item: number) => Math.floor(item / batchItems.chunk)
 
-  /** Returns the items of a batch with the states and answers of their tasks. */
+  /** Returns the results of up to `limit` items of a batch, from the item number `first` on. */
   return Effect.fn("PgBatchResults.results")(function* (batchId: string, first: number, limit: number) {
     const end = first + limit
     const range = { batchId, first: chunkOf(first), count: chunkOf(end - 1) - chunkOf(first) + 1 }

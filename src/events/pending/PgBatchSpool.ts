@@ -1,4 +1,7 @@
-/** The spool of batch items in vatproof.uploads. The transaction that appends a chunk deletes its row, so a chunk is appended once. */
+/**
+ * Stores the items of an upload, in chunks, as rows of vatproof.uploads until they are in the log. The transaction that appends the
+ * items of a chunk deletes its row, so each chunk is appended once.
+ */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -18,7 +21,7 @@ import type { AppendCommand } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 
 const retryFor = "3 seconds"
-/** Attempts to open a chunk when other replicas open the same ones. */
+/** Maximum attempts to append a chunk while other replicas append the same chunks. */
 const maxAttempts = 4
 
 const encodeQuestions = Schema.encodeSync(Schema.fromJsonString(BatchQuestions))
@@ -37,7 +40,7 @@ const Spooled = Schema.Struct({
 
 type Spooled = typeof Spooled.Type
 
-/** The first batch that was cancelled after a position. `item` is its first pending item; null if all items in the log have ended. */
+/** A cancelled batch. `item` is its first pending item, null without one. `is_spooled`: a chunk of it is not in the log yet. */
 const Cancelled = Schema.Struct({
   batch_id: Schema.String,
   account_id: Schema.String,
@@ -62,7 +65,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     execute: ({ batchId, uploadId }) =>
       sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
   }),
-  // The first chunk of the next batch by id; after the last batch, of the first one.
+  // Reads the first chunk of the batch after `after` by id. After the last batch, continues with the first one.
   next: SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Spooled,
@@ -83,7 +86,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   }),
   release: (batchId: string, first: number, count: number, waitMs: bigint, failure: string | null) =>
     sql`SELECT vatproof.release_items(${batchId}::uuid, ${first}::int, ${count}::int, ${waitMs}, ${failure})`,
-  // One snapshot: either a chunk is spooled or its items are visible. LIMIT prevents a plan that reads all items.
+  // Reads one snapshot, in which a chunk is either spooled or in the log. LIMIT prevents a plan that reads all items.
   nextCancelled: SqlSchema.findOneOption({
     Request: Schema.BigInt,
     Result: Cancelled,
@@ -94,7 +97,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   })
 }))
 
-/** Accepts an upload. */
+/** Creates `accept`: gives the chunks of an upload to its batch and appends BatchAccepted. Returns false if the batch is stored already. */
 const makeAccept = Effect.gen(function* () {
   const events = yield* EventStore
   const queries = yield* makeQueries
@@ -121,7 +124,9 @@ const makeAccept = Effect.gen(function* () {
     const claimAll = Effect.gen(function* () {
       const claimed = yield* queries.claim({ uploadId, batchId })
       if (claimed.length !== chunks)
-        return yield* new StoreUnavailable({ cause: "The upload exceeded the time limit, and housekeeping deleted chunks of it" })
+        return yield* new StoreUnavailable({
+          cause: "The upload took more than an hour, and housekeeping deleted some of its chunks"
+        })
     }).pipe(Effect.catchTag("SchemaError", Effect.die))
     return yield* events
       .appendWith([command], () => claimAll)
@@ -135,13 +140,13 @@ const makeAccept = Effect.gen(function* () {
   })
 })
 
-/** Appends spooled chunks. */
+/** Creates `openNext`: appends the items of the next spooled chunk and returns the chunk; null if none was appended. */
 const makeOpenNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
   const queries = yield* makeQueries
 
-  /** Builds the append of a chunk. The same append cancels the items of a cancelled batch. */
+  /** Returns the command that appends a chunk. If the batch is cancelled, the same command cancels the items. */
   const commandOf = (row: Spooled): AppendCommand => {
     const { account_id, batch_id, chunk, document, expires_at, is_cancelled, items, key_id } = row
     const first = chunk * batchItems.chunk
@@ -180,7 +185,7 @@ const makeOpenNext = Effect.gen(function* () {
   )
 })
 
-/** Cancels the items of cancelled batches. */
+/** Creates `endNext`: cancels the next 500 items of a batch that was cancelled after position `after`. */
 const makeEndNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
@@ -208,7 +213,7 @@ const makeEndNext = Effect.gen(function* () {
   })
 })
 
-/** Builds the event that cancels a chunk of items. Its id is computed, so concurrent replicas store it once. */
+/** Returns the event that cancels a chunk of items. Its id is computed, so that concurrent replicas store the event once. */
 const cancellationOf = (
   crypto: Pick<PureCrypto, "sha256Hex">,
   facts: { readonly batch_id: string; readonly account_id: string; readonly key_id: string; readonly first: number },

@@ -1,4 +1,7 @@
-/** The task queue on vatproof.tasks. The append updates the columns that are facts; functions in migrations/functions/tasks.sql update the schedule. */
+/**
+ * The queue of tasks in vatproof.tasks. The append writes the columns that derive from events. The functions in
+ * migrations/functions/tasks.sql write the columns of the schedule.
+ */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -11,7 +14,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Lease of a task. */
+/** Lease of a claimed task. After its end another replica may claim the task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))
 const retryFor = "3 seconds"
 
@@ -31,7 +34,7 @@ const Claimed = Schema.Struct({
   is_cancelled: Schema.NullOr(Schema.Boolean)
 })
 
-/** Statements that schedule tasks. A claim is not retried: if its response is lost, the lease expires. */
+/** Creates the functions that claim, keep and defer tasks. A claim is not retried: if its response is lost, the leases expire. */
 const makeSchedule = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto

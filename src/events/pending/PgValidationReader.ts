@@ -27,7 +27,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
-/** Limits: tasks per statement, and readers that wait for it. */
+/** Maximum number of tasks that one statement reads, and of callers that wait. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
@@ -63,14 +63,14 @@ const decodeMetadata = Schema.decodeUnknownOption(Schema.Struct({ request_id: Sc
 
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/u
 
-/** Fields of an answer's personal document that a response shows; all null after its erasure. */
+/** The fields of an answer's personal document that a response shows. All are null once the document is erased. */
 interface Names {
   readonly company_name: string | null
   readonly company_address: string | null
 }
 const erased: Names = { company_name: null, company_address: null }
 
-/** Reads events as answers. */
+/** Creates functions that read the event at a position, and the outcome of the validation that the event closed. */
 const makeAnswers = Effect.gen(function* () {
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make
@@ -119,7 +119,7 @@ const makeAnswers = Effect.gen(function* () {
     return validation
   })
 
-  /** The outcome of a validation: its answer, or the reason why it has no answer. */
+  /** Returns the outcome of a validation from its closing event: the answer, or the reason why there is none. */
   const outcomeAt = Effect.fnUntraced(function* (position: number) {
     const event = yield* at(position)
     switch (event.type) {
@@ -139,7 +139,7 @@ const makeAnswers = Effect.gen(function* () {
   return { at, outcomeAt }
 })
 
-/** Parses a stored VAT ID, which was valid before it was stored. */
+/** Parses a stored VAT ID. A malformed one is a defect, because it was parsed before it was stored. */
 const vatIdOf = (text: string) => Result.match(VatIds.parse(text), { onFailure: Effect.die, onSuccess: Effect.succeed })
 
 const makeQueries = Effect.gen(function* () {
@@ -172,7 +172,7 @@ const makeQueries = Effect.gen(function* () {
       limit: Schema.Int
     }),
     Result: Row,
-    // Each state has an index in the order of the page, so that a page reads at most its own number of rows per state.
+    // Reads each state by the index of that state, so that a page reads at most `limit` rows per state.
     execute: ({ before, keyId, limit, referenceHash, states, vatId }) => {
       const filter = [
         ...(vatId === null ? [] : [sql`t.vat_id = ${vatId}`]),
@@ -188,7 +188,7 @@ const makeQueries = Effect.gen(function* () {
   return { find, findPage }
 })
 
-/** Parses the column `failure`. */
+/** Parses the column `failure`: `<source>:<code>`, or a code alone. */
 export const failureOf = (failure: string | null): LastFailure | null => {
   if (failure === null) return null
   const [source = "", code] = failure.split(/:(.*)/su)
@@ -236,7 +236,7 @@ const make = Effect.gen(function* () {
     Effect.map(rowOf(keyId, validationId), (row) => Option.map(Option.fromUndefinedOr(row), summaryOf))
 
   const page = Effect.fn("PgValidationReader.page")(function* ({ before, limit, ...filter }: ValidationPageRequest) {
-    // One additional row shows whether there is another page.
+    // One row more than the limit shows whether another page follows.
     const request = { ...filter, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
     const rows = yield* queries.findPage(request).pipe(QueryPolicy.withRetry(retryFor))
     const shown = rows.slice(0, limit)

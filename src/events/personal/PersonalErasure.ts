@@ -19,13 +19,14 @@ import { logId } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Positions that one search statement reads, and the timeout of the whole statement. */
+/** Number of positions that one statement of a search reads. */
 const searchStep = 200_000
+/** Timeout of a statement, which is also the time for which it is retried. */
 const retryFor = "30 seconds"
-/** Maximum attempts of a change when concurrent changes win. */
+/** Maximum attempts of a change, because a concurrent change of the same documents makes it fail. */
 const maxAttempts = 5
 
-/** The subject of documents: a validated VAT ID, one receipt, or an account with all calls of its keys. */
+/** Selects personal documents: about a VAT ID, of one receipt, or of all calls of an account. */
 export type PersonalSubject =
   | { readonly _tag: "VatId"; readonly vatId: string }
   | { readonly _tag: "Receipt"; readonly receiptId: string }
@@ -48,7 +49,7 @@ const Row = Schema.Struct({
 })
 export type PersonalRow = typeof Row.Type
 
-/** A concurrent change of these documents won. */
+/** Another change of these documents was stored first. */
 class DocumentsChanged extends Schema.TaggedError<DocumentsChanged>()("DocumentsChanged", {}) {}
 
 const make = Effect.gen(function* () {
@@ -57,7 +58,7 @@ const make = Effect.gen(function* () {
   const change = yield* makeChange
   const eraseUploads = yield* makeEraseUploads
 
-  /** Changes those documents of a subject for which `isMeant` is true, and returns their positions. */
+  /** Appends the events that change the documents of a subject for which `isMeant` is true. Returns the positions of these documents. */
   const changeAll = Effect.fnUntraced(function* (
     subject: PersonalSubject,
     isMeant: (row: PersonalRow) => boolean,
@@ -76,7 +77,7 @@ const make = Effect.gen(function* () {
 
   return {
     find,
-    /** Finds the documents for an operator to read, and records this in the log before it returns them. */
+    /** Returns the documents of a subject, after recording in the log that the operator reads them. */
     show: Effect.fnUntraced(function* (subject: PersonalSubject) {
       const rows = yield* find(subject)
       const shown = PersonalDataShown.make({
@@ -88,12 +89,9 @@ const make = Effect.gen(function* () {
       yield* appendFact(personalDataStream, shown)
       return rows
     }),
-    /**
-     * Erases all documents that are neither erased nor held, and returns their positions. An interrupted run leaves the rest
-     * whole and can be repeated.
-     */
+    /** Erases the documents that are not on legal hold, and returns their positions. Can be repeated after an interruption. */
     erase: (subject: PersonalSubject) =>
-      // Spooled chunks of batches come first: a chunk that leaves the spool meanwhile is found in the log below.
+      // Spooled chunks of batches are erased first. A chunk that moves to the log meanwhile is then found in the log.
       Effect.andThen(
         eraseUploads(subject),
         again(
@@ -124,7 +122,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** Finds the documents of a subject, oldest first, by reading the events: an index could lag or be wrong. */
+/** Creates a function that returns the documents of a subject, oldest first. It reads all events, because an index could be wrong. */
 const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns =
     sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,
@@ -140,7 +138,7 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":
-        // Events of a key before its claim name another account or none.
+        // Events of a claimed key name the account that had the key then, or no account.
         return sql`(e.data ->> 'account_id' = ${subject.accountId} OR coalesce('key-' || (e.data ->> 'key_id'), e.stream_id) = ANY (ARRAY(
           SELECT 'key-' || key_id FROM vatproof.api_keys WHERE account_id::text = ${subject.accountId})))`
     }
@@ -168,7 +166,7 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 })
 
-/** Erases the documents of items that are not in the log yet. */
+/** Creates a function that erases the documents of batch items that are not in the log yet. */
 const makeEraseUploads = Effect.map(SqlClient.SqlClient, (sql) => (subject: PersonalSubject) => {
   const eraseWhere = (which: Statement.Fragment) =>
     sql`UPDATE vatproof.uploads SET document = NULL WHERE ${which}`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
@@ -182,7 +180,7 @@ const makeEraseUploads = Effect.map(SqlClient.SqlClient, (sql) => (subject: Pers
   }
 })
 
-/** Appends the event. The append refuses it if one of its documents changed meanwhile. */
+/** Creates a function that appends an event which changes documents. Fails with DocumentsChanged if one of them changed meanwhile. */
 const makeChange = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (positions: ReadonlyArray<number>, event: DomainEvent) {
     if (positions.length === 0) return
@@ -197,7 +195,7 @@ const makeChange = Effect.map(EventStore, (events) =>
   })
 )
 
-/** Finds documents whose retention period is over. Receipts of an open account are kept regardless of the period. */
+/** Creates `eraseExpired`. The receipts of an open account are kept, even if their retention period is over. */
 const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof makeChange>) {
   const sql = yield* SqlClient.SqlClient
   const Expired = Schema.Struct({ position: Schema.BigInt, retain_until: Schema.DateTimeUtcFromDate, may_go: Schema.Boolean })
@@ -215,7 +213,7 @@ const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof ma
   })
 
   return {
-    /** Erases expired documents, a hundred at a time, and returns their number. */
+    /** Erases the documents whose retention period is over, `maxPositions` at a time, and returns their number. */
     eraseExpired: Effect.gen(function* () {
       let erased = 0
       let after = { at: DateTime.makeUnsafe(0), position: -1 }
@@ -224,7 +222,7 @@ const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof ma
           QueryPolicy.withRetry(retryFor)
         )
         const positions = rows.filter(({ may_go }) => may_go).map(({ position }) => Number(position))
-        // Another replica erased them, or they are held since: the next iteration reads them again.
+        // If another change was stored first, the next run of the job finds the documents again.
         const done = yield* change(positions, PersonalDataErased.make({ positions, cause: "retention" })).pipe(
           Effect.as(positions.length),
           Effect.catchTag("DocumentsChanged", () => Effect.succeed(0))

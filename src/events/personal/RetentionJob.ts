@@ -1,4 +1,4 @@
-/** Erases personal documents whose retention period is over, at intervals on every replica. Idempotent. */
+/** Erases personal documents whose retention period is over, each hour on every replica. */
 import { Effect, Layer, Schedule } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
@@ -9,7 +9,7 @@ export const layer = Layer.effectDiscard(
   Effect.flatMap(PersonalErasure, ({ eraseExpired }) =>
     eraseExpired.pipe(
       Effect.tap((erased) =>
-        erased === 0 ? Effect.void : Effect.logInfo(`${erased} personal documents expired and were erased`)
+        erased === 0 ? Effect.void : Effect.logInfo(`Erased ${erased} personal documents whose retention period is over`)
       ),
       Effect.catchTag("StoreUnavailable", (error) =>
         Effect.logWarning("Expired personal data could not be erased; retrying in an hour", error)

@@ -1,6 +1,6 @@
 /**
- * The index for the auditor's filters: positions by type, account, API key, VAT ID and receipt. The database fills it, so that no
- * event data leaves the server for it.
+ * The index for the filters of auditors: positions of events by type, account, API key, VAT ID and receipt. One SQL statement fills it
+ * from the events, so that no event is sent to the service.
  */
 import { Effect } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -10,7 +10,7 @@ import * as Projection from "#events/projections/Projection.ts"
 /** Name of the projection and of its table in the schema vatproof. */
 export const eventIndex = "event_index"
 
-/** Keeps or corrects rows that exist already. */
+/** The projection. Its `apply` inserts missing rows and corrects different ones. */
 export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
   const apply = SqlSchema.findOne({
     Request: Projection.ProjectionBatch,

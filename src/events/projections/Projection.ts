@@ -1,4 +1,4 @@
-/** A read model that follows the log, and the step that advances it. */
+/** An asynchronous read table, which follows the log, and the step that advances it. */
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -15,25 +15,25 @@ const Count = Schema.BigInt.pipe(
   )
 )
 
-/** Counts of rows that were missing, surplus, or different from what the events produce. */
+/** Numbers of rows that were missing, surplus, or different from the rows that the events produce. */
 export const Changes = Schema.Struct({ missing: Count, surplus: Count, different: Count })
 export type Changes = typeof Changes.Type
 
 /**
- * A read model that follows the log. Its table is `vatproof.<name>` (migrations/projections.sql), with SELECT, INSERT and UPDATE
- * for the service. `version` increases when the rules of its rows change; the table then follows the old rules until `projections
+ * An asynchronous read table. The table is `vatproof.<name>` (migrations/projections.sql), and the service has SELECT, INSERT and UPDATE
+ * rights on it. `version` increases when the rules of the rows change. The table keeps its old rows until `vatproof projections
  * rebuild`.
  */
 export interface Projection {
   readonly name: string
   readonly version: number
-  /** Writes the rows of the events, in the transaction that advances the position. Idempotent. */
+  /** Writes the rows that a batch of events produces, in the transaction that advances the position. Idempotent. */
   readonly apply: (batch: ProjectionBatch) => Effect.Effect<Changes, QueryFailure>
 }
 
 export const define = (projection: Projection): Projection => projection
 
-/** Events are missing between two positions of the log. The projection stops there: rows computed without them would be wrong. */
+/** The log has no event at a position before its end. A projection stops there, because rows without that event could be wrong. */
 export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   projection: Schema.String,
   from: Schema.Int,
@@ -41,27 +41,25 @@ export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   found: Schema.Int
 }) {
   override get message() {
-    return `The projection ${this.projection} stops: it found ${this.found} of the ${this.to - this.from} events from position ${this.from} on`
+    return `The projection ${this.projection} stops because events are missing: positions ${this.from} to ${this.to - 1} have only ${this.found} events`
   }
 }
 
-/** Maximum events per step: a few hundredths of a second, which bounds the time the row is locked. Few large steps cost least. */
+/** Maximum number of events per step. A step locks the projection's row for a few hundredths of a second. Large steps cost least. */
 export const maxStep = 5_000
 
-/**
- * `position` is the next one to apply, `head` the next one to be appended; `version` is that of the rules that filled the table.
- */
+/** Progress of a projection: the next `position` to apply, the `head` of the log, and the `version` of the rules that filled the table. */
 export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.BigInt, version: Schema.Int })
 
 /**
- * Advances a projection by up to `atMost` events in one transaction and returns its progress. Waits while another replica
- * advances it. Leaves a table with newer rules alone.
+ * Creates a function that advances a projection by up to `atMost` events in one transaction and returns its progress. It waits while
+ * another replica advances the projection, and does not change a table with a newer version.
  */
 export const makeStep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Makes the planner read a range of positions by the index on positions, whatever the statistics say; a bitmap scan of another
-  // index is slow.
+  // Disables bitmap scans, so that the planner reads a range of positions by the index on positions. A bitmap scan of another index is
+  // slow.
   const lock = SqlSchema.findOne({
     Request: Schema.String,
     Result: Progress,

@@ -1,9 +1,9 @@
-/** The read tables of the log, and the SQL that compares a table with what the events produce (migrations/projections.sql). */
+/** Lists the read tables (migrations/projections.sql), and writes the SQL that compares a table with the rows that the events produce. */
 import { logId } from "#events/store/AppendCommand.ts"
 
 /**
- * One read table. `vatproof.<name>_rows` computes its rows from events. An inline table changes with the append, an asynchronous
- * one follows the log. `version` increases when the rules of its rows change. In SQL, `d` is a row derived from events and `t`
+ * A read table. `vatproof.<name>_rows` computes its rows from events. An inline table changes with the append, an asynchronous one
+ * follows the log. `version` increases when the rules of the rows change. In the SQL below, `d` is a row derived from events and `t` is
  * the stored row.
  */
 export interface TableProjection {
@@ -122,7 +122,7 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
   }
 ]
 
-/** Text columns: results of SQL functions have the database's collation, which differs from that of most columns. */
+/** The text columns. They need a collation in comparisons, because the results of SQL functions have the collation of the database. */
 const texts: ReadonlySet<string> = new Set([
   "answer",
   "key",
@@ -147,8 +147,8 @@ const derived = (column: string) => (texts.has(column) ? `d.${column} COLLATE "C
 const sameKey = ({ key }: TableProjection) => key.map((column) => `${derived(column)} = t.${column}`).join(" AND ")
 
 /**
- * SQL: the rows in which `made` (derived from events) and `had` (stored) differ, with columns `key` (text), `position`, `wrong`
- * ("missing", "surplus" or "different") and the key columns.
+ * Returns SQL for the rows in which `made` (derived from events) and `had` (stored) differ, with the columns `row_key` (text), `at`
+ * (position), `wrong` ("missing", "surplus" or "different") and the key columns of the table.
  */
 export const differences = (table: TableProjection, made: string, had: string) => {
   const { columns, key, position } = table

@@ -1,9 +1,9 @@
 /**
- * Corrects the read tables from the events alone, while the service runs: inserts missing rows, updates different ones, deletes
- * surplus ones. Needs the rights of the tables' owner, so it is a command for the operator.
+ * Corrects the read tables from the events, while the service runs: inserts missing rows, updates different rows, deletes surplus rows.
+ * Needs the rights of the tables' owner, which only the operator has.
  *
- * Inline tables are rebuilt as temporary tables by the function that the append calls, then compared and corrected under the
- * log's lock in one transaction: a killed rebuild has changed nothing. An asynchronous table is corrected range by range.
+ * Inline tables are rebuilt as temporary tables, compared, and corrected under the lock of the log. All of this is one transaction, so
+ * a killed rebuild changes nothing. An asynchronous table is corrected range by range.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -12,25 +12,25 @@ import { Changes, LogGap, type Projection } from "#events/projections/Projection
 import type { ProjectionDefinition } from "#events/projections/Projections.ts"
 import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 
-/** Events per step, and the maximum left for the time under the log's lock. */
+/** Events per step, and the maximum number of events that are applied under the lock of the log. */
 const stepSize = 50_000
 const maxLocked = 5_000
 
-/** Rows that a rebuild changed in a table. */
+/** Numbers of the rows that a rebuild corrected in a table. */
 export interface Rebuilt extends Changes {
   readonly name: string
 }
 
 type Progress = (applied: number, head: number) => Effect.Effect<void>
 
-/** Rebuilds the named tables; calls `progress` after each step with the number of applied events and the total. */
+/** Rebuilds the named tables. Calls `progress` after each step with the number of applied events and the number of all events. */
 export const run = Effect.fn("ProjectionRebuild.run")(
   function* (names: ReadonlySet<string>, definitions: ReadonlyArray<ProjectionDefinition>, progress: Progress) {
     const wanted = tableProjections.filter(({ name }) => names.has(name))
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
     const counted = makeSum(progress)
-    // Each rebuild keeps one processor of the database busy.
+    // Two at a time: each rebuild occupies one processor of the database.
     const rebuilt = yield* Effect.all(
       [
         inline.length === 0 ? Effect.succeed([]) : rebuildInline(inline, counted()),
@@ -43,7 +43,7 @@ export const run = Effect.fn("ProjectionRebuild.run")(
   Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
 )
 
-/** Gives each concurrent part a progress of its own, and reports the sum of all parts. */
+/** Creates a function that returns a progress callback for each concurrent part. `progress` receives the sums of all parts. */
 const makeSum = (progress: Progress) => {
   const parts: Array<{ readonly applied: number; readonly head: number }> = []
   const total = (key: "applied" | "head") => parts.reduce((sum, part) => sum + part[key], 0)
@@ -70,7 +70,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return {
     head: Effect.map(findHead(undefined), ({ head }) => Number(head)),
-    /** Fails if the range has a gap: nothing can be concluded from such a log. */
+    /** Fails with LogGap if an event of the range is missing. */
     requireEvents: Effect.fnUntraced(function* (projection: string, from: number, to: number) {
       const found = Number((yield* countEvents({ from, to })).found)
       if (found !== to - from) return yield* new LogGap({ projection, from, to, found })
@@ -84,7 +84,7 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
       const reads = yield* makeReads
       for (const { kind, name } of tableProjections) {
         const made = sql.literal(name)
-        // Temporary tables come first in the search path, so vatproof.project fills them.
+        // vatproof.project fills the temporary tables, because they come first in the search path.
         if (kind === "inline")
           yield* sql`CREATE TEMPORARY TABLE ${made} (LIKE vatproof.${made} INCLUDING ALL) ON COMMIT DROP`.unprepared
       }
@@ -106,7 +106,7 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
     }).pipe(sql.withTransaction)
   )
 
-/** Corrects the derived columns of the log's own row. */
+/** Corrects the columns of the log's row in vatproof.logs that derive from the events. */
 const putLogRight = (
   sql: SqlClient.SqlClient
 ) => sql`UPDATE vatproof.logs l SET next_position = e.head, last_recorded_at = e.recorded_at
@@ -115,8 +115,8 @@ const putLogRight = (
   WHERE l.log_id = ${logId} AND (l.next_position, l.last_recorded_at) IS DISTINCT FROM (e.head, e.recorded_at)`
 
 /**
- * Corrects a table from the temporary table with its name. Deletes different rows first: two of them may have exchanged a unique
- * value.
+ * Corrects a table from the temporary table of the same name. Deletes different rows before it inserts them again, because two of them
+ * may have exchanged a unique value.
  */
 const putRight = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (table: TableProjection) {
@@ -143,8 +143,8 @@ const putRight = (sql: SqlClient.SqlClient) =>
   })
 
 /**
- * Corrects range by range up to the projection's position. Locks the row of each range, so that no replica advances it meanwhile.
- * The projection then continues by itself.
+ * Corrects an asynchronous table range by range, up to the position of its projection. Each range is a transaction that locks the
+ * projection's row, so that no replica advances the table meanwhile.
  */
 const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: Projection, progress: Progress) {
   const sql = yield* SqlClient.SqlClient
@@ -152,7 +152,7 @@ const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: 
   const hold = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ position: Schema.BigInt }),
-    // The position cannot exceed the log's head.
+    // Reduces a wrong position that exceeds the head of the log.
     execute:
       () => sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
       ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version, position = least(coalesce(p.position, 0),

@@ -1,6 +1,6 @@
 /**
- * Advances all read models that follow the log, on any replica. The background does so about once a second. A reader that must
- * see its own write advances them itself instead of waiting.
+ * Advances the asynchronous read tables. Each replica does so in the background about once a second. A reader that needs all events up
+ * to now advances its table at once instead of waiting.
  */
 import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -14,21 +14,21 @@ import { type TableProjection, tableProjections } from "#events/projections/Proj
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as Pacer from "#events/database/Pacer.ts"
 
-/** How long a reader may wait for a projection to reach the log's head. */
+/** Maximum time that a reader waits until a table has reached the head of the log. */
 const retryFor = "3 seconds"
-/** Maximum lag of the auditors' views. Readers that cannot wait advance the table at once. Fewer, larger steps cost less. */
+/** Interval of the background iterations. Fewer, larger steps cost less. */
 const pollEveryMs = 1_000
-/** Events per step while callers are served, about 10 ms. */
+/** Events per step in normal operation. A step takes about 10 ms. */
 const liveBatchSize = 1_000
-/** Pause before checking whether a replica with newer rules has advanced its table. */
+/** Pause while a replica with newer rules advances the table, before its progress is read again. */
 const pauseForOthers = "100 millis"
-/** Pause after a failed iteration in the background. */
+/** Pause after a failed background iteration. */
 const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
 
 /**
- * Progress of a projection. `lag` counts the events it has not applied; `stalled_ms` is how long it has not advanced although
- * there are some. An `outdated` one follows older rules than this program's.
+ * Progress of a projection. `lag` is the number of events that are not applied, and `stalled_ms` the time without progress while there
+ * are such events. An `outdated` projection has an older version than this program.
  */
 export interface ProjectionState {
   readonly name: string
@@ -40,7 +40,7 @@ export interface ProjectionState {
   readonly outdated: boolean
 }
 
-/** A definition takes the connection that its `apply` writes with. */
+/** Creates a projection whose `apply` writes with the given connection. */
 export type ProjectionDefinition = Effect.Effect<Projection, never, SqlClient.SqlClient>
 
 const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionDefinition>) {
@@ -49,7 +49,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const step = yield* makeStep
   yield* access.register(projections).pipe(QueryPolicy.withRetry("10 seconds"))
 
-  /** Advances up to the head that was read before. */
+  /** Advances a projection from its position to the head of the log, both as `access.look` returned them. */
   const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: ProgressRow, pace: Pacer.Pacer) {
     let now = position
     while (now < head) {
@@ -60,15 +60,15 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
     }
   })
 
-  /** Advances until the table has everything that was appended before the call. */
+  /** Advances a projection until its table has all events that were appended before the call. */
   const catchUp = (projection: Projection) =>
     Effect.flatMap(access.look(projection.name), (progress) => moveTo(projection, progress, Pacer.atOnce(maxStep)))
 
-  /** In the background, a recent move by any replica is enough: more replicas must not cause more and smaller steps. */
+  /** Advances a projection in the background, unless a replica has just done so: more replicas must not cause smaller steps. */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
     const progress = yield* access.look(projection.name)
     const { head, movedAgoMs, position } = progress
-    // Ignores a move in the future, which a clock that was set back can cause.
+    // A clock that was set back can cause a negative time.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
     if (lately && head - position < maxStep) return
     const isBacklog = head - position > Pacer.backlog
@@ -77,7 +77,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
   for (const projection of projections) {
-    // Readers that arrive during one iteration share the next one.
+    // All readers that arrive during one iteration share the next iteration.
     const join = yield* GroupCommit.make({
       run: (waiting: ReadonlyArray<undefined>) =>
         Effect.as(
@@ -93,16 +93,16 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   }
 
   return {
-    /** Succeeds when everything that was appended before the call is in the table. Waits at most 3 seconds. */
+    /** Waits until the table has all events that were appended before the call, at most 3 seconds. Fails with StoreUnavailable. */
     upToDate: Effect.fn("Projections.upToDate")(
       (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
     ),
-    /** Progress of each projection. */
+    /** The progress of each projection. */
     list: access.list.pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
-/** Retrying cannot close a gap: an operator has to look at it. */
+/** Bounds an iteration for readers. A gap in the log fails at once: retrying cannot close it. */
 const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
   iteration.pipe(
     Effect.catchTag("LogGap", (gap) => Effect.succeed(gap)),
@@ -111,7 +111,7 @@ const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.E
     Effect.flatMap((gap) => (gap === undefined ? Effect.void : Effect.fail(new StoreUnavailable({ cause: gap }))))
   )
 
-/** Runs forever. Logs a failed iteration and retries after a pause. */
+/** Repeats an iteration forever. Logs a failed iteration and continues after a pause. */
 const inBackground = (projection: Projection, iteration: Effect.Effect<void, SqlError | LogGap>) =>
   iteration.pipe(
     Effect.catchTags({
@@ -125,7 +125,7 @@ const inBackground = (projection: Projection, iteration: Effect.Effect<void, Sql
     Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 
-/** Positions of a projection and of the log, and the time of the projection's last move. */
+/** The position of a projection, the head of the log, and the time since the projection last advanced. */
 interface ProgressRow {
   readonly position: number
   readonly head: number
@@ -143,9 +143,9 @@ const PlaceRow = Schema.Struct({
 const progressColumns = `p.name, p.version, p.position, l.next_position AS head,
   (extract(epoch FROM clock_timestamp() - p.moved_at) * 1000)::bigint AS moved_ago_ms`
 
-/** Queries that read and initialise the positions. */
+/** Creates the queries that read and initialise the positions of projections. */
 const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
-  // The pending events may be younger than the last move.
+  // A projection without events to apply does not advance, so the time starts with the first unapplied event.
   const findProgress = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Schema.BigInt), stalled_ms: Schema.BigInt }),
@@ -187,7 +187,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
           // An inline table is always at the log's head.
           const position = Number(progress?.position ?? progress?.head ?? 0)
           const lag = Number(progress?.head ?? 0) - position
-          // Ignores negative times, which a clock that was set back can cause.
+          // A clock that was set back can cause a negative time.
           const stalled_ms = lag > 0 ? Math.max(0, Number(progress?.stalled_ms ?? 0)) : 0
           const version = progress?.version ?? 0
           return { name, kind, version, position, lag, stalled_ms, outdated: version < newest }
@@ -197,7 +197,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Progress of each projection, without advancing any. */
+/** The progress of each projection. Does not advance any. */
 export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(QueryPolicy.withRetry(retryFor)))
 
 export class Projections extends Context.Service<Projections, Effect.Success<ReturnType<typeof make>>>()(

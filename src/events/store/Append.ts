@@ -1,7 +1,7 @@
 /**
- * Calls vatproof.append with a batch of prepared commands and returns an exit for each. The function decides all commands under
- * the log's lock. Here each stream, meter and rate window of the batch gets a number, so that the function reads and writes it
- * once.
+ * Calls the SQL function vatproof.append with a batch of prepared commands. The function decides all commands under the lock of the
+ * log. The parameters refer to the streams, meters and rate windows of the batch by numbers, so that the function reads and writes each
+ * of them once.
  */
 import { Effect, Exit, Metric } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,7 +23,7 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 const { bytea, int2, int4, int8, text, timestamptz, uuid } = elementType
 
-/** The columns of events and of their commands' conditions, in the order of the function's parameters. */
+/** The columns of events and of the conditions of their commands, in the order of the parameters of vatproof.append. */
 const rowColumns: ReadonlyArray<SqlColumn<EventRow>> = [
   ["stream", text],
   ["eventId", uuid],
@@ -61,10 +61,10 @@ interface Numbered {
   readonly minute: number | null
 }
 
-/** Converts a batch to the function's parameters; events are numbered from 1, as in SQL arrays. */
+/** Converts a batch to the parameters of vatproof.append. Numbers start from 1, as in SQL arrays. */
 const numbered = (batch: ReadonlyArray<Prepared>) => {
   const [streams, meters, minutes] = [new BatchTotals(), new BatchTotals(), new BatchTotals()]
-  // vatproof.count_calls locks rate windows in the order of their names as well, which prevents deadlocks between the two.
+  // Numbers rate windows in the order of their names, in which vatproof.count_calls locks them, too. This prevents deadlocks.
   for (const bucket of bucketsOf(batch)) minutes.add(bucket, 0)
   const rows: Array<EventRow> = []
   const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
@@ -102,14 +102,17 @@ const numbered = (batch: ReadonlyArray<Prepared>) => {
   return { commands, columns }
 }
 
-/** The rate windows of a batch, in the order of their names. */
+/** Returns the names of the rate windows of a batch in alphabetical order. */
 const bucketsOf = (batch: ReadonlyArray<Prepared>) => {
   const buckets = new Set<string>()
   for (const { command } of batch) if (command.minute !== undefined) buckets.add(command.minute.bucket)
   return [...buckets].toSorted()
 }
 
-/** The result row of vatproof.append: `outcomes` is null if all commands were appended; the other arrays are by number. */
+/**
+ * The result row of vatproof.append. `outcomes` has an entry per command, or is null if all were appended. `stored_at` has an entry per
+ * event, and the other arrays have one per stream, meter or rate window.
+ */
 interface Outcomes {
   readonly head: bigint
   readonly outcomes: ReadonlyArray<Outcome> | null
@@ -125,8 +128,8 @@ type Outcome = "appended" | "duplicate" | "conflict" | "identity" | "answer" | "
 type AppendExit = Exit.Exit<Appended, AppendError>
 
 /**
- * Returns an exit for each command. The row has meters and rate windows after the batch; walking the commands backwards gives the
- * values after each.
+ * Returns an exit for each command, in order. The row has the values of meters and rate windows after the whole batch. Walking backwards
+ * through the commands gives the values after each command.
  */
 const exitsOf = (commands: ReadonlyArray<Numbered>, row: Outcomes): ReadonlyArray<AppendExit> => {
   const exits: Array<AppendExit> = []
@@ -194,12 +197,11 @@ const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount
 const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
 
 /**
- * Appends a batch in one round trip; returns an exit for each command, in order. `isResent`: an earlier attempt, whose answer was
- * lost, may have stored the batch.
+ * Creates a function that appends a batch in one round trip and returns an exit for each command, in order. `isResent` means that an
+ * earlier attempt may have stored the batch although its response was lost.
  *
- * The statement is compiled here: the client caches compiled statements with their parameters in a WeakMap, which retains whole
- * batches until the next full garbage collection. The row is not decoded by a schema, which would cost more than the call: the
- * function is our own.
+ * `compile` is replaced, because the client would cache the statement with its parameters and so retain whole batches until the next
+ * full garbage collection. The row is not decoded by a schema, because decoding would take longer than the call.
  */
 export const make = Effect.map(
   SqlClient.SqlClient,

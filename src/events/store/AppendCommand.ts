@@ -1,44 +1,42 @@
-/** Commands to append events: their conditions and charges, and the errors of the log. */
+/** The commands of the event store, their results, and the errors of an append. */
 import { Schema } from "effect"
 import type { Array as Arr } from "effect"
 import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** The only log so far. */
+/** The id of the log. There is only one. */
 export const logId = 0
 
-/** Events of one stream that are stored together or not at all. */
+/** Appends events to one stream, together or not at all. */
 export interface AppendCommand {
   readonly stream: string
-  /** The version the stream must have; null for any. */
+  /** The version that the stream must have; null for any version. */
   readonly expectedVersion: number | null
   readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
   /** Units charged to a meter, which may not exceed `cap`. */
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   readonly precondition?: Precondition | undefined
-  /** The rate window that counts the command, and its limit of calls. */
+  /** The rate window that counts the command, and the maximum number of calls in it. */
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
-  /** Ids of the events, in their order, where they are not drawn. */
+  /** Ids of the events, in the same order. Events without one get a generated id. */
   readonly identities?: ReadonlyArray<EventIdentity> | undefined
-  /** Another command with the same computed ids may be stored already. */
+  /** The command may have been stored before, by another attempt or replica that computed the same ids. */
   readonly mayBeStored?: boolean | undefined
 }
 
-/**
- * Cached values that a command relies on: the identity epoch of its caller, and the position of the newest answer under a key.
- */
+/** The cached values that a command relies on: the identity epoch of its caller, and the position `asOf` of the newest answer for `key`. */
 export interface Precondition {
   readonly epoch: number | null
   readonly newest: { readonly key: string; readonly asOf: number } | null
 }
 
-/** `position` of the first event, `used` units of the meter after the charge, and the rate window including this call. */
+/** Result of a command: `position` of its first event, `used` units of the meter after the charge, and the rate window with this call. */
 export interface Appended {
   readonly position: number
   readonly used: number
-  /** Null without a rate window, and if an earlier attempt stored the command. */
+  /** Null if the command has no rate window, or if it was stored before. */
   readonly minute: typeof CountedMinute.Type | null
-  /** Nothing was stored: the command, or another one that settles the same, is stored at `position`. */
+  /** Nothing was stored now: an event with the same id is already stored at `position`. */
   readonly isDuplicate: boolean
 }
 
@@ -48,7 +46,7 @@ export class VersionConflict extends Schema.TaggedError<VersionConflict>()("Vers
   actual: Schema.Int
 }) {}
 
-/** Calls in a rate window, this call included, and the milliseconds until the window ends. */
+/** Number of calls in a rate window, including this call, and milliseconds until the window ends. */
 export const CountedMinute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
 
 /** The charge would exceed the meter's cap. The call is counted in its rate window. */
@@ -64,29 +62,29 @@ export class RateLimitReached extends Schema.TaggedError<RateLimitReached>()("Ra
   minute: CountedMinute
 }) {}
 
-/** The identity epoch or the newest answer has changed: the caller's cached value is outdated. Nothing is stored or counted. */
+/** The identity epoch or the newest answer has changed, so a cached value is outdated. Nothing is stored or counted. */
 export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
   outdated: Schema.Literals(["identity", "answer"])
 }) {}
 
 export type AppendError = VersionConflict | QuotaReached | RateLimitReached | PreconditionFailed | StoreUnavailable
 
-/** A command with fixed ids, times and bytes, so that resending it is recognised as a duplicate. */
+/** A command with fixed ids, times and bytes. If it is sent again, the database recognises the duplicate. */
 export interface Prepared {
   readonly command: AppendCommand
   readonly rows: ReadonlyArray<EventRow>
   readonly documents: ReadonlyArray<DocumentRow>
 }
 
-/** The personal document of the event with that index in `rows`. */
+/** The personal document of the event with the index `event` in `rows`. */
 export interface DocumentRow {
   readonly event: number
-  /** Canonical JSON with its salt: exactly the bytes of the digest in the event. */
+  /** Canonical JSON with the salt: exactly the bytes whose digest is in the event. */
   readonly document: string
   readonly retainUntilMs: number
 }
 
-/** An event with its command's conditions. */
+/** An event, and the conditions of its command. */
 export interface EventRow {
   readonly stream: string
   readonly eventId: string

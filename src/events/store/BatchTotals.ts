@@ -1,9 +1,9 @@
-/** The totals that a batch adds to its streams, meters or rate windows. */
+/** Sums up what a batch adds to its streams, meters or rate windows. */
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 
 /**
- * Numbers the names from 1, sums up what the batch adds to each, and computes its room: the largest current value at which no
- * command of the batch is refused.
+ * Numbers the names (of streams, meters or rate windows) from 1, and sums up what the batch adds to each. Also computes the room of each:
+ * the largest value before the batch at which all commands of the batch stay within their caps.
  */
 export class BatchTotals {
   private readonly numbers = new Map<string, number>()
@@ -11,7 +11,7 @@ export class BatchTotals {
   private readonly added: Array<number> = []
   private readonly rooms: Array<number> = []
 
-  /** Adds `units`, which may not exceed `cap` in total; zero units are always allowed. Returns the number of the name. */
+  /** Adds `units` to a name and returns the number of the name. The total may not exceed `cap`; zero units are always allowed. */
   add(name: string, units: number, cap: number = Number.MAX_SAFE_INTEGER): number {
     const number = this.numbers.get(name) ?? this.begin(name)
     const sum = (this.added[number - 1] ?? 0) + units
@@ -32,7 +32,7 @@ export class BatchTotals {
     return sqlArray(this.added.map(BigInt), elementType.int8)
   }
 
-  /** Names, totals, and rooms. */
+  /** The parameters with the names, the totals and the rooms. */
   get columns() {
     return [this.nameColumn, this.addedColumn, sqlArray(this.rooms.map(BigInt), elementType.int8)]
   }

@@ -1,4 +1,4 @@
-/** Calls vatproof.count_calls: counts calls in the minutes of their callers and reads their meters. */
+/** Counts calls in the rate windows (minutes) of their callers, and reads the callers' meters (SQL function vatproof.count_calls). */
 import { Effect, Exit, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller } from "#domain/callers/Caller.ts"
@@ -13,13 +13,13 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Limits: calls counted per statement, and waiting calls. */
+/** Maximum number of calls that one statement counts, and of calls that wait. */
 const maxBatch = 500
 const maxWaiting = 20_000
-/** How often a batch is counted again without callers whose cached identity is outdated. */
+/** Maximum attempts to count a batch. Each one leaves out the callers whose cached identity was outdated. */
 const maxAttempts = 3
 
-/** All columns but `epoch` are null if keys or plans have changed: then nothing was counted. */
+/** If a key or plan has changed since a caller was cached, nothing is counted, and all columns but `epoch` are null. */
 const Counted = Schema.Struct({
   epoch: Schema.BigInt,
   used: Schema.NullOr(Schema.Array(Schema.BigInt)),
@@ -29,7 +29,10 @@ const Counted = Schema.Struct({
 
 type Count = Exit.Exit<Standing, PreconditionFailed | StoreUnavailable>
 
-/** Creates a function that counts a call. All waiting calls share one statement. */
+/**
+ * Creates a function that counts a call and returns the caller's usage and rate window. Fails with PreconditionFailed if the cached
+ * caller is outdated. All waiting calls share one statement.
+ */
 export const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const count = SqlSchema.findOne({
@@ -75,10 +78,10 @@ const Minutes = Schema.declare((value: unknown): value is BatchTotals => value i
 
 const outOfDate = Exit.fail(new PreconditionFailed({ outdated: "identity" }))
 
-/** The minute of each call by number, and how many later calls of this batch are in the same minute. */
+/** Returns the rate windows of a batch and, for each call, the number of its window and of the later calls in the same window. */
 const numbered = (callers: ReadonlyArray<Caller>) => {
   const minutes = new BatchTotals()
-  // vatproof.append locks rate windows in the order of their names as well, which prevents deadlocks between the two.
+  // Numbers rate windows in the order of their names, in which vatproof.append locks them, too. This prevents deadlocks.
   for (const bucket of [...new Set(callers.map(minuteBucket))].toSorted()) minutes.add(bucket, 0)
   const counted = callers.map((caller) => {
     const minute = minutes.add(minuteBucket(caller), 1)

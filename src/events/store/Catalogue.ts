@@ -1,4 +1,4 @@
-/** Every version of every event type that was ever stored. A version is never removed; a newer one adds an upcaster here. */
+/** The catalogue of all event types, and the decoders of stored events. */
 import { Effect, Schema } from "effect"
 import {
   AccountClosed,
@@ -24,7 +24,7 @@ import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/
 import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
-/** All event types. A test keeps a stored example of each readable forever. */
+/** All event types that the log can contain. A test keeps a stored example of each version readable. */
 export const eventTypes = [
   AccountClosed,
   AccountRegistered,
@@ -69,10 +69,10 @@ export const eventTypes = [
   VatIdVerified
 ]
 
-/** Decodes the stored bytes of one event type. A decoding error is a defect: the log contains only our own events. */
+/** Creates a decoder for the stored data of an event type. A decoding error is a defect, because this service wrote all events. */
 export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => reader(eventType.schema)
 
-/** Same for the personal document of an event of that type. */
+/** Creates a decoder for the personal documents of an event type. A decoding error is a defect. */
 export const documentDecoder = <A, P>({ personal }: PersonalEventType<A, P>): ((document: string) => Effect.Effect<P>) =>
   reader(personal)
 

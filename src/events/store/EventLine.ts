@@ -1,19 +1,19 @@
 /**
- * A whole event as one line of canonical JSON (RFC 8785), data and metadata included: the form that auditors get. The event's
- * leaf can be computed from it (EventLeaf.ts) by replacing `data` and `metadata` with the SHA-256 of their canonical form.
+ * Formats and parses an event as one line of canonical JSON (RFC 8785), the form that auditors get. Replacing `data` and `metadata` with
+ * the SHA-256 of their canonical form gives the leaf of the event (EventLeaf.ts).
  */
 import { Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The line is not in the form of an event. */
+/** The line is not an event in the form that `format` writes. */
 export class MalformedLine extends Schema.TaggedError<MalformedLine>()("MalformedLine", { message: Schema.String }) {}
 
 const text = (value: string | null) => JSON.stringify(value)
 
 /**
- * Writes the keys in canonical order; data and metadata are the stored bytes. `personal` is the event's personal document, null
- * once erased; omitted without one.
+ * Returns the line of an event: its keys in canonical order, data and metadata as stored. `personal` is the personal document, null
+ * once erased, undefined for an event without one.
  */
 export const format = (event: StoredEvent, personal?: string | null): string =>
   `{"causation_id":${text(event.causation_id)},"correlation_id":${text(event.correlation_id)},"data":${event.data}` +
@@ -35,32 +35,32 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Line))
 
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** Returns null if the text is not JSON, which an event or document of ours always is. */
+/** Parses JSON. Returns null if the text is not JSON, which can only be an altered event or document. */
 export const readJson = (json: string): unknown => Option.getOrNull(decodeJson(json))
 
 export const readData = ({ data }: StoredEvent): unknown => readJson(data)
 
-/** Parses a line. Accepts only the exact text that `format` writes, so that every change is detected. */
+/** Parses the line of an event. Fails unless the line is exactly what `format` writes, so that every change is detected. */
 export const parse = (line: string): Result.Result<StoredEvent, MalformedLine> =>
   Result.map(parseWhole(line), ({ event }) => event)
 
-/** `data` is the event's parsed data. `personal` is its document, not verified yet: null once erased, undefined without one. */
+/** A parsed line: the event, its parsed data, and its unverified personal document (null once erased, undefined without one). */
 export interface ReadLine {
   readonly event: StoredEvent
   readonly data: unknown
   readonly personal: string | null | undefined
 }
 
-/** Same, with the event's parsed data and its personal document. */
+/** As `parse`, but also returns the parsed data and the personal document. */
 export const parseWhole = (line: string): Result.Result<ReadLine, MalformedLine> =>
   Result.gen(function* () {
     const canonical = (value: unknown) =>
       Result.mapError(CanonicalJson.encode(value), ({ message }) => new MalformedLine({ message }))
-    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "This is not an event" }))
+    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "The text is not an event" }))
     const { personal: document, ...envelope } = read
     const data = yield* canonical(read.data)
     const event = new StoredEvent({ ...envelope, data, metadata: yield* canonical(read.metadata) })
     const personal = document === undefined || document === null ? document : yield* canonical(document)
     if (format(event, personal) === line) return { event, data: read.data, personal }
-    return yield* Result.fail(new MalformedLine({ message: "This is not an event in canonical form" }))
+    return yield* Result.fail(new MalformedLine({ message: "The text is not an event in canonical form" }))
   })

@@ -1,4 +1,4 @@
-/** The append-only log: batched append, and reading by stream and position. */
+/** Appends events to the log in batches, and reads them by position or by stream. */
 import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -19,7 +19,7 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 import { bytesOfTraceId } from "#events/store/TraceParent.ts"
 
-/** Limits: commands per batch, waiting commands, and how long a batch is retried during an outage of the database. */
+/** Maximum commands per batch, maximum waiting commands, and the time for which a batch is retried during an outage. */
 const maxBatch = 256
 const maxWaiting = 20_000
 const retryFor = "5 seconds"
@@ -33,8 +33,8 @@ const make = Effect.gen(function* () {
   yield* DatabaseBreaker.watch
 
   /**
-   * Retries the identical batch during an outage, and once if an event of it is stored already: commands stored by an earlier
-   * attempt are returned as duplicates.
+   * Sends a batch. Retries the identical batch during an outage, and once if an event with the same id is already stored. Commands that
+   * an earlier attempt stored are then returned as duplicates.
    */
   const send = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) => {
     let isResent = false
@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
   const sendAlone = (one: AppendCommand.Prepared) =>
     Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append returned no outcome for a command")))
 
-  /** Sends each command alone if the database rejects the batch, so that one bad command fails no other. */
+  /** Sends a batch. If the database rejects it, sends each command alone, so that only the bad command fails. */
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>
     send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
 
@@ -58,11 +58,11 @@ const make = Effect.gen(function* () {
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
   const join = yield* GroupCommit.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
 
-  /** Appends the command's events, or rejects it as a whole. All waiting commands share a round trip. */
+  /** Appends the events of a command, or none of them if a condition fails. All waiting commands share one round trip. */
   const append = (command: AppendCommand.AppendCommand) =>
     withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, requestOf(served))))
 
-  /** Appends an event to a stream of any version, without charge. With an `identity` it is stored once. */
+  /** Appends an event without conditions or charge. An event with an `identity` is stored once, even if it is appended again. */
   const appendFact = (
     stream: string,
     event: DomainEvent,
@@ -75,9 +75,8 @@ const make = Effect.gen(function* () {
   }
 
   /**
-   * Appends uncharged commands in a transaction of its own, together with the writes of `inSameTransaction`, which receives the
-   * time of the events (default: now). The writes run first, so that the log's lock is held for one round trip only. A failure of
-   * either rolls back both.
+   * Appends commands without charge, and runs the writes of `inSameTransaction`, both in one transaction. The writes receive the time of
+   * the events (`happenedAt`, by default now). They run first, so that the lock of the log is held for one round trip only.
    */
   const appendWith = <A, E>(
     commands: Arr.NonEmptyReadonlyArray<AppendCommand.AppendCommand>,
@@ -105,12 +104,12 @@ const make = Effect.gen(function* () {
 
 const isStoredAlready = ({ reason }: SqlError) => reason._tag === "UniqueViolation"
 
-/** Impossible for a command without charge and precondition. */
+/** Errors that a command without charge, rate window and precondition cannot cause. */
 const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as const
-/** Impossible for a command that accepts any version of its stream. */
+/** Errors that such a command cannot cause if it accepts any version of its stream. */
 const refusals = [...uncharged, "VersionConflict"] as const
 
-/** Wraps an append in a span if its request's trace is sampled; background work on the log links to it (`TraceLinks`). */
+/** Wraps an append in a span if the trace of its request is sampled. Background work on the event links to this span (`TraceLinks`). */
 const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
   const inSpan = whenSampled("EventStore.append")
   const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
@@ -127,11 +126,11 @@ const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
     })
 })
 
-/** Assigns a command's ids, times and bytes. */
+/** Creates a function that assigns ids, times and bytes to the events of a command. */
 const makePrepare = Effect.gen(function* () {
   const { uuidV7 } = yield* Crypto
   const seal = yield* PersonalDocument.makeSeal
-  // Repetitions of a cached answer share one event object, which is encoded once.
+  // Caches the text of an event object. Repeated validations with the same cached answer share one event object.
   const texts = new WeakMap<DomainEvent, string>()
   const textOf = (event: DomainEvent) => {
     const known = texts.get(event)
@@ -182,16 +181,19 @@ const makePrepare = Effect.gen(function* () {
   }
 })
 
-/** The metadata of charged events: they are many, and all come from requests. */
+/** Returns the metadata of a charged event. It is short, because there are many such events. All come from requests. */
 const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${CanonicalJson.encodeOwn(requestId)}}`
 
-/** The metadata of all other events: the operator and reason of a command, the request, or the replica itself. */
+/** Returns the metadata of any other event: the operator and reason of a command, or the request, or that a replica caused the event. */
 const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
   if (operator !== undefined) return CanonicalJson.encodeOwn({ ...operator, request_id: requestId, source: "cli" })
   return CanonicalJson.encodeOwn({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
 }
 
-/** Positions and versions are dense, so a range bounds the rows read, even if the planner sorts them; LIMIT does not. */
+/**
+ * Creates the functions that read events. The statements bound the rows by a range of positions or versions, which are dense. A LIMIT
+ * would not bound them if the planner sorts the rows first.
+ */
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.Int, limit: Schema.Int }),

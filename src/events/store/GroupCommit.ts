@@ -1,26 +1,26 @@
 /**
- * Group commit: everything that waits while one batch is in flight forms the next one. No timer delays a lone caller, and batches
- * grow with the load. (`RequestResolver` batches by time and lets batches overlap.)
+ * Group commit: all inputs that arrive while one batch is in flight form the next batch. No timer delays a single input, and batches
+ * grow with the load. (`RequestResolver` of effect batches by time and lets batches overlap.)
  */
 import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, References, type Scope, type Tracer } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
   readonly done: (exit: Exit.Exit<O, E>) => void
-  /** Start of the wait, in nanoseconds. */
+  /** Start of the wait, in nanoseconds of the monotonic clock. */
   readonly since: bigint
-  /** The span of its request, if sampled. */
+  /** The span of the request if it is sampled, else null. */
   readonly span: Tracer.Span | null
 }
 
-/** Metrics for the size of each batch and the wait of each input (in seconds). */
+/** Histograms of the size of each batch and of the wait of each input, in seconds. */
 export interface BatchMeasures {
   readonly size: Metric.Histogram<number>
   readonly wait: Metric.Histogram<number>
 }
 
 /**
- * `run` gets 1 to `maxBatch` inputs and returns one exit for each, in order, or fails for all; at most `maxWaiting` callers may
+ * `run` gets 1 to `maxBatch` inputs and returns an exit for each, in order, or fails for all of them. At most `maxWaiting` callers may
  * wait.
  */
 export interface GroupCommitOptions<I, O, E> {
@@ -29,7 +29,7 @@ export interface GroupCommitOptions<I, O, E> {
   readonly maxWaiting: number
   readonly onFull: () => E
   readonly measures?: BatchMeasures
-  /** The database function that `run` calls: the name of the batch's span. */
+  /** The SQL function that `run` calls. The span of a batch has its name; without it a batch has no span. */
   readonly procedure?: string
 }
 
@@ -42,8 +42,8 @@ const sampledSpan = () => {
 const maxLinks = 32
 
 /**
- * Wraps a batch in a span if it serves a sampled request. The span has a trace of its own, because it belongs to all its
- * requests; both sides link to each other. It replaces the span of the statement.
+ * Wraps a batch in a span if one of its requests is sampled. The span is in a trace of its own, because it serves several requests; it
+ * and the spans of the requests link to each other. It replaces the span of the SQL statement.
  */
 const traced = <A, E>(
   procedure: string,
@@ -65,20 +65,17 @@ const traced = <A, E>(
   })
 }
 
-/**
- * Callers that have waited this long when a batch begins are rejected: their requests are about to time out, and nothing was
- * started for them.
- */
+/** Callers that have waited this long when a batch begins are rejected, because their requests are about to time out. */
 const longestWaitNanos = 3_000_000_000n
 
 /**
- * Returns a function that joins the next batch. Fails with `onFull()` at once if too many callers wait, and after 3 s of waiting.
+ * Creates a function that adds an input to the next batch and returns its result. It fails with `onFull()` at once if too many callers
+ * wait, and also if its batch does not begin within 3 s.
  */
 export const make = Effect.fnUntraced(function* <I, O, E>(
   options: GroupCommitOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
-  // A plain array, which each batch releases as a whole. A queue that never drains would retain taken items, which costs the
-  // garbage collector most.
+  // A plain array, which each batch replaces. A queue that never drains would retain taken items, which slows down garbage collection.
   let waiting: Array<Waiting<I, O, E>> = []
   const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock
@@ -98,7 +95,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
-  /** Returns one effect that completes all callers. A throwing callback affects neither other callers nor the next batch. */
+  /** Passes the results of a batch to its callers. A callback that throws affects neither other callers nor the next batch. */
   const settle = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
     const rest = batch.entries()
     const settleRest: Effect.Effect<void> = Effect.sync(() => {
@@ -115,9 +112,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     return settleRest
   }
 
-  /**
-   * Completes the callers of the last batch. Runs while the next batch is in flight, so that the database does not wait for it.
-   */
+  /** Passes the results of the last batch to its callers. Runs while the next batch is in flight, so that the database is not idle. */
   let unsettled: Effect.Effect<void> = Effect.void
   const settleLast = Effect.suspend(() => {
     const pending = unsettled

@@ -1,7 +1,6 @@
 /**
- * Housekeeping of the database on every replica: creates partitions ahead of the head, deletes old rate windows and tokens,
- * and what uploads left behind.
- * Idempotent.
+ * Housekeeping of the database, each minute on every replica: creates partitions before the log needs them, and deletes old rate
+ * windows, old tokens of mails and abandoned uploads.
  */
 import { Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -11,7 +10,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 
 const turnEvery = "1 minute"
 
-/** Maximum rows per DELETE, so that it stays short, and maximum repetitions while there are more. */
+/** Maximum rows per DELETE, so that it stays short, and maximum number of DELETEs of rate windows per iteration. */
 const sweepMax = 5_000
 const sweepsMax = 100
 
@@ -25,11 +24,11 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.repeat({ until: ({ swept }) => swept < sweepMax, times: sweepsMax - 1 }),
     Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
   )
-  // Tokens are kept long after they expire, so that an expired one can be told from an unknown one.
+  // Tokens are kept for 90 days, so that the response to an expired token differs from the response to an unknown one.
   const deleteTokens = sql`DELETE FROM vatproof.mail_tokens WHERE token_sha256 = ANY (ARRAY(
     SELECT token_sha256 FROM vatproof.mail_tokens WHERE issued_at < now() - interval '90 days' ORDER BY issued_at LIMIT ${sweepMax}))`
 
-  // No upload takes an hour.
+  // An upload that was not accepted within an hour is abandoned.
   const deleteUploads = sql`DELETE FROM vatproof.uploads WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM vatproof.uploads WHERE batch_id IS NULL AND spooled_at < now() - interval '1 hour' ORDER BY spooled_at LIMIT ${sweepMax}))`
 
@@ -46,7 +45,7 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   )
 })
 
-/** Runs every minute. The next iteration repeats a failed one. */
+/** Runs the housekeeping every minute. A failed part is retried in the next minute. */
 export const layer = Layer.effectDiscard(
   Effect.flatMap(makeTurn, (iteration) => iteration.pipe(Effect.repeat(Schedule.spaced(turnEvery)), Effect.forkScoped))
 )

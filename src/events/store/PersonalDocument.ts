@@ -1,6 +1,7 @@
 /**
- * The personal document of an event: canonical JSON with a random salt, stored beside the log. The event has the SHA-256 of its
- * bytes, so the document is proven like the event. Without the salt, the digest reveals nothing about an erased document.
+ * The personal document of an event: the personal data as canonical JSON with a random salt, stored beside the log. The event has the
+ * SHA-256 of the document, so the proof of the event also proves the document. The salt is erased with the document. The digest that
+ * stays in the event then reveals nothing.
  */
 import { DateTime, Effect, Option, Predicate, Schema } from "effect"
 import { Hex } from "effect/encoding"
@@ -19,8 +20,8 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 const saltBytes = 16
 
 /**
- * Creates a function that generates a salt and returns the event's data with the digest, the document, and the end of its
- * retention.
+ * Creates a function that makes the document of an event. It returns the document, the event's data with the digest of the document,
+ * and the end of the retention period.
  */
 export const makeSeal = Effect.gen(function* () {
   const crypto = yield* Crypto
@@ -39,16 +40,16 @@ export const makeSeal = Effect.gen(function* () {
   }
 })
 
-/** The stored document: null once erased, undefined for an event without one. */
+/** The text of a stored document: null once erased, undefined for an event without a document. */
 export type Stored = string | null | undefined
 
-/** The digest in the data of an event; none if the event has no personal document. */
+/** Returns the digest in the data of an event; none if the event has no personal document. */
 export const digestIn = (data: unknown): Option.Option<string> =>
   Predicate.hasProperty(data, "personal_sha256") && typeof data.personal_sha256 === "string"
     ? Option.some(data.personal_sha256)
     : Option.none()
 
-/** Compares a document with the digest in its event. */
+/** Returns whether a document is kept as signed, erased, or altered. `digest` is the one in the document's event. */
 export const stateOf = (sha256Hex: (text: string) => string, digest: string, stored: Stored): "kept" | "erased" | "altered" => {
   if (stored === null) return "erased"
   return stored !== undefined && sha256Hex(stored) === digest ? "kept" : "altered"
@@ -56,13 +57,16 @@ export const stateOf = (sha256Hex: (text: string) => string, digest: string, sto
 
 const retryFor = "5 seconds"
 
-/** Reads the documents of events by position; null once erased. Ends the request if one differs from its signed digest. */
+/**
+ * Creates a function that returns the documents of events by position; null once erased. The request fails with EVIDENCE_ALTERED if a
+ * document does not match the digest in its event.
+ */
 export const makeVerified = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
   const integrity = yield* Integrity
 
-  // LIMIT 1 keeps the planner from a join that reads all documents.
+  // LIMIT 1 prevents a join that reads all documents.
   const find = SqlSchema.findAll({
     Request: Schema.Array(Schema.Int),
     Result: Schema.Struct({ position: Schema.BigInt, document: Schema.NullOr(Schema.String) }),

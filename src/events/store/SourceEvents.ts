@@ -1,4 +1,4 @@
-/** Records the health of the sources in the log. */
+/** Appends an event when a source becomes degraded or unavailable, or recovers. */
 import { Effect, Layer } from "effect"
 import { SourceLog, sourceStream } from "#domain/vat/Sources.ts"
 import { EventStore } from "#events/store/EventStore.ts"

@@ -1,6 +1,6 @@
 /**
- * Gauges of the lag behind the log (projections, notary, outbox) and of the tasks that wait. Every replica reads them from the tables, so that a stuck or
- * missing follower shows as well.
+ * Updates the gauges of the lag of projections, notary and outbox, and of the waiting tasks. Every replica reads the values from the
+ * tables, so that the lag also shows if a background job is stuck or does not run.
  */
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -63,12 +63,12 @@ const makeRead = Effect.gen(function* () {
   }).pipe(QueryPolicy.withRetry("0 millis"))
 })
 
-/** Reads every ten seconds; a failed read is repeated in the next iteration. */
+/** Updates the gauges every ten seconds. A failed read is retried in the next iteration. */
 export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
     read.pipe(
       Effect.catchTag("StoreUnavailable", () => Effect.void),
-      logDefects("The lag behind the log could not be read; retrying in 10 s"),
+      logDefects("The gauges of lags and tasks could not be read; retrying in 10 s"),
       Effect.repeat(Schedule.spaced(readEvery)),
       Effect.forkScoped
     )

@@ -1,4 +1,4 @@
-/** A stored event of the log. */
+/** An event as the database stores it. */
 import { Schema, SchemaTransformation } from "effect"
 
 const Position = Schema.BigInt.pipe(
@@ -8,15 +8,15 @@ const Position = Schema.BigInt.pipe(
   )
 )
 
-/** SQL: a time as text, in UTC with microseconds; null for an infinite one. */
+/** Returns SQL for a time as text, in UTC with microseconds; null for an infinite time. */
 export const utcText = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-/** Keeps an infinite time as text, so that an audit can report it. */
+/** Returns SQL for a time as text. An infinite time becomes the text `infinity`, so that a verification can report it. */
 const instant = (column: string) => `coalesce(${utcText(column)}, ${column}::text) AS ${column}`
 
 /**
- * One row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six decimals; `trace_id` is hex; `data` and
- * `metadata` are the stored bytes, unparsed canonical JSON.
+ * A row of `vatproof.events`. `occurred_at` and `recorded_at` are UTC with exactly six decimals. `trace_id` is hexadecimal. `data` and
+ * `metadata` are the stored bytes, which are canonical JSON.
  */
 export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   log_id: Schema.Int,
@@ -40,7 +40,7 @@ export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   static readonly columns = `log_id, position, stream_id, version, event_id, type, schema_version,
     ${instant("occurred_at")}, ${instant("recorded_at")},
     correlation_id, causation_id, encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata`
-  /** Same, for the alias of a subquery. */
+  /** The columns of a SELECT from a subquery with this alias that selected `columns`. */
   static readonly columnsOf = (alias: string) =>
     Object.keys(this.fields)
       .map((name) => `${alias}.${name}`)

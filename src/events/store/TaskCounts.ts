@@ -1,9 +1,10 @@
-/** Accepted validations that wait for their answer, by what they wait for. */
+/** Counts the accepted validations that have no answer yet, by state. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 
 /**
- * `waiting` for their next attempt, `running` on a replica, paused for the `quota` of their key. `oldestMs` is the age of the oldest; 0 without one.
+ * Numbers of accepted validations without an answer: `waiting` for the next attempt, `running` on a replica, or paused because the
+ * `quota` of their key is used up. `oldestMs` is the age of the oldest one in milliseconds; 0 without one.
  */
 export interface TaskCounts {
   readonly waiting: number
@@ -12,7 +13,7 @@ export interface TaskCounts {
   readonly oldestMs: number
 }
 
-/** Counts up to 100,000 of them. */
+/** Creates the query that counts the validations, at most 100,000 of them. */
 export const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOne({
     Request: Schema.Void,

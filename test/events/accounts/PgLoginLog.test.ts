@@ -9,7 +9,7 @@ const replica = Effect.map(Layer.build(Layer.fresh(Logins.layer)), Context.get(L
 
 const ada = "019371c0-5f00-7000-8000-0000000000ac"
 
-/** Events by type, with their summed counts. */
+/** Returns the number of events by type, and the sums of their counts. */
 const recorded = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
@@ -22,7 +22,7 @@ const recorded = Effect.gen(function* () {
 })
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the log of logins", (it) => {
-  it.effect("limits the number of stored events, and still counts all further logins", function* () {
+  it.effect("stores a limited number of events, and counts all further logins", function* () {
     yield* Effect.scoped(
       Effect.gen(function* () {
         const log = yield* replica

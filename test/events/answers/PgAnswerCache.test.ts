@@ -37,13 +37,13 @@ const testLayer = PgAnswerCache.layer.pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT ID", (it) => {
-  it.effect("is the newest one by its source's clock, even if an older one arrives later", function* () {
+  it.effect("is the one with the latest time of the source, even if an older one is stored later", function* () {
     const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
     yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
     assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
   })
 
-  it.effect("is the newest one by its source's clock, even if both are stored concurrently", function* () {
+  it.effect("is the one with the latest time of the source, even if both are stored concurrently", function* () {
     const times = ["02", "05", "01", "04", "03"]
     yield* Effect.forEach(
       times,
@@ -76,7 +76,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     assert.containSubset(yield* newest("ATU12345683"), { answer: { valid: true } })
   })
 
-  it.effect("is replaced by the next one even if its source's clock was far ahead", function* () {
+  it.effect("is replaced by the next answer even if the clock of its source was far ahead", function* () {
     yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
     const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
     const position = yield* store("ATU12345681", answerOf(false, later))

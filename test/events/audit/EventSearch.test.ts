@@ -1,4 +1,4 @@
-/** Every combination of filters finds the same events, in pages, as a scan of all events. */
+/** Compares the result of every combination of filters, read in pages, with a scan of all events. */
 import { DateTime, Effect, Layer, type Schema } from "effect"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -33,7 +33,7 @@ interface Fact {
 
 const none = { account: null, key: null, vatId: null, receipt: null }
 
-/** Validations as the service writes them, and VatIdVerified events that the fast parser does not support. */
+/** Validations as the service writes them, and VatIdVerified events in forms that the index must parse as JSON. */
 const verified = (vatId: string): ReadonlyArray<Schema.Json> => [
   { answer: null, served: "cache", valid: true, vat_id: vatId },
   { answer: { ...answerJson, vat_id: "DE000000000", note: `,"vat_id":"DE000000000"}` }, valid: true, vat_id: vatId },
@@ -128,7 +128,7 @@ const passes =
     (receiptId === null || fact.receipt === receiptId) &&
     (type === null || fact.type === type)
 
-/** Reads all pages. */
+/** Reads all pages of a search and returns the positions. */
 const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, filter: AuditFilter, limit: number) {
   const found: Array<StoredEvent> = []
   let page: ReadonlyArray<StoredEvent> = []
@@ -142,7 +142,7 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
 const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
-  it.effect("finds events by every combination of filters, in pages and in time ranges", function* () {
+  it.effect("finds the matching events for every combination of filters, in pages and in time ranges", function* () {
     const stored = yield* store
     const search = yield* EventSearch.make
     const recorded = yield* (yield* EventStore).read(0, stored.length)
@@ -169,7 +169,7 @@ layer(testLayer, { excludeTestServices: true })("EventSearch at the boundary of 
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)
     yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET position = ${before}`)
     const stored = yield* store
-    // With so few rows and no statistics all indexes have the same cost.
+    // Analyses the table: without statistics, and with so few rows, all indexes have the same cost.
     yield* MigratedDatabase.execute("ANALYZE vatproof.events")
     const search = yield* EventSearch.make
     for (const filter of filters) {

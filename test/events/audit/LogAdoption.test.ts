@@ -20,7 +20,7 @@ import { tamper } from "#test/support/Tampering.ts"
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
 
-/** A machine with a seen checkpoint, with functions for its notary and its operator. */
+/** A machine that stores the checkpoint that it saw, with functions to run its notary and to adopt a log. */
 const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {
   const seen = yield* Ref.make(note)
   const saveSeen = (newer: string) => Ref.set(seen, Option.some(newer))
@@ -96,7 +96,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
     )
   })
 
-  it.effect("adopts a log that is older than the seen checkpoint, and archives that checkpoint", function* () {
+  it.effect("accepts a log that is older than the checkpoint that this machine saw, and archives the checkpoint", function* () {
     const { events } = yield* (yield* machine(Option.none())).adoption.current
     yield* SignedLog.appendAll(facts(5))
     const { note } = yield* SignedLog.sign(events + 5)
@@ -114,13 +114,16 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
     assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
   })
 
-  it.effect("requires the verified log to be consistent with the signed history", function* () {
+  it.effect("fails if the log contradicts the signed history, or is not the log that the operator verified", function* () {
     const { adoption } = yield* machine(Option.none())
     const current = yield* adoption.current
     const other = yield* Effect.flip(adoption.adopt({ ...current, root: "00".repeat(32) }))
     assert.match(other.message, /do not have the root 0000/u)
     const stranger = (yield* machine(Option.none(), keysOf(signerOf(signer.name, "stranger")))).adoption
-    assert.match((yield* Effect.flip(stranger.adopt(current))).message, /No key of this log signed the newest checkpoint/u)
+    assert.match(
+      (yield* Effect.flip(stranger.adopt(current))).message,
+      /The newest checkpoint in the database was signed by an unknown key/u
+    )
     const last = `level = 0 AND index = ${Math.floor(current.events / 256)}`
     yield* tamper(`UPDATE vatproof.tiles SET hashes = hashes || sha256('x') WHERE ${last}`)
     assert.match((yield* Effect.flip(adoption.adopt(current))).message, /The stored tree has more leaves in tile 0\/2 than/u)

@@ -11,16 +11,16 @@ const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
 
 const pace = { tiles: 1, every: Duration.zero, rest: Duration.hours(1) }
 
-/** Runs an iteration of a new replica, after the previous one has released the lease. */
+/** Runs a pass on a new replica, after the lease of the previous replica has expired. */
 const scrub = Effect.gen(function* () {
   yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
   return yield* yield* Scrubber.makePass(pace)
 })
 
-/** A change by a superuser, its reversal, and the expected finding. */
+/** Changes by a superuser: name, statement, statement that reverts the change, and expected finding. */
 const attacks: ReadonlyArray<readonly [name: string, change: string, undo: string, found: string]> = [
   [
-    "an event",
+    "a changed event",
     "UPDATE vatproof.events SET units = 5 WHERE position = 321",
     "UPDATE vatproof.events SET units = 0 WHERE position = 321",
     "The event at position 321 is not the one that was signed"
@@ -32,25 +32,25 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "The event at position 300 is missing"
   ],
   [
-    "an event together with its leaf",
+    "a changed hash in an upper tile",
     "UPDATE vatproof.tiles SET hashes = overlay(hashes placing sha256('x') from 33) WHERE level = 1",
     "UPDATE vatproof.tiles t SET hashes = k.hashes FROM public.kept_tiles k WHERE k.level = t.level AND k.index = t.index",
     "The stored tree is wrong in tile 1/0"
   ],
   [
-    "the newest leaves of the tree",
+    "a changed leaf at the end of the tree",
     "UPDATE vatproof.tiles SET hashes = overlay(hashes placing sha256('x') from 33) WHERE level = 0 AND index = 2",
     "UPDATE vatproof.tiles t SET hashes = k.hashes FROM public.kept_tiles k WHERE k.level = t.level AND k.index = t.index",
     "The stored tree is not the one that was signed with 600 events"
   ],
   [
-    "a row of a read table",
+    "a changed row of a read table",
     "UPDATE vatproof.streams SET version = version + 1 WHERE stream_id = 'key-3'",
     "UPDATE vatproof.streams SET version = version - 1 WHERE stream_id = 'key-3'",
     "The read table streams is wrong at position 588"
   ],
   [
-    "a personal document",
+    "a forged personal document",
     "INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 17, '{}', now())",
     "DELETE FROM vatproof.personal_documents WHERE position = 17",
     "The personal document at position 17 does not match the digest in its event"

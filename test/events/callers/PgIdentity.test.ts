@@ -45,7 +45,7 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 const execute = MigratedDatabase.execute
 
 layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
-  it.effect("has the account's plan, its limits, and the usage of this period", function* () {
+  it.effect("has the plan of the account, the limits of the plan, and the usage of the key in this month", function* () {
     const { byKey, refresh } = yield* Identity
     const { accountId, key, keyId } = yield* issued
     const period = billingPeriod(yield* DateTime.now)
@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
     assert.strictEqual(yield* epoch, before + 2)
   })
 
-  it.effect("is found beside unknown, revoked and malformed keys in one concurrent batch", function* () {
+  it.effect("is found in one batch with unknown, revoked and malformed keys", function* () {
     const { byKey } = yield* Identity
     const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
     yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)

@@ -46,7 +46,7 @@ const chargeFor = (caller: Caller, more: Partial<Charge> = {}): Charge => ({ cal
 
 layer(testLayer, { excludeTestServices: true })("metering", (it) => {
   it.effect.prop(
-    "serves exactly the limit under concurrent calls to two replicas",
+    "accepts exactly as many concurrent calls on two replicas as the quota allows",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 80 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -68,7 +68,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
             Result.isSuccess(outcome) ? [outcome.success.standing.usage.used] : []
           )
           const expected = Math.min(charged.length, limit)
-          // Each call gets a distinct count, from the first unit to the last.
+          // The accepted calls report each count from the first unit to the last once.
           assert.deepStrictEqual(
             served.toSorted((a, b) => a - b),
             Array.from({ length: expected }, (_, index) => index + 1)
@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     { arbitrary: { runs: 25 } }
   )
 
-  it.effect("serves exactly 100 of 160 concurrent calls with a quota of 100", function* () {
+  it.effect("accepts exactly 100 of 160 concurrent calls with a quota of 100", function* () {
     const replicas = [yield* replica, yield* replica] as const
     const now = yield* DateTime.now
     const run = `exact ${DateTime.formatIso(now)}`
@@ -102,7 +102,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
   })
 
-  it.effect("counts a call in the caller's minute and stores its event in one step", function* () {
+  it.effect("counts a call in the caller's minute in the append that stores its event", function* () {
     const { record } = yield* replica
     const caller = yield* identified("b1", { limit: 2 })
     assert.containSubset(yield* record(chargeFor(caller)), {
@@ -131,7 +131,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
   })
 
-  it.effect("reports a used-up lifetime quota to an anonymous caller even if the minute is full", function* () {
+  it.effect("rejects an anonymous caller for the used-up lifetime quota, even if the minute is full, too", function* () {
     const { admit, record } = yield* replica
     const caller = anonymous("b3", 1, 1)
     yield* record(chargeFor(caller))
@@ -140,7 +140,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     }
   })
 
-  it.effect("counts a call of a key without a quota check, and rejects it in a full minute", function* () {
+  it.effect("admits a call of a key without checking the quota, and rejects it in a full minute", function* () {
     const { admit } = yield* replica
     const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
     assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
@@ -182,7 +182,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.strictEqual(yield* countedOf(caller), 2)
   })
 
-  it.effect("stores and counts nothing if a newer answer than the repeated one exists", function* () {
+  it.effect("stores and counts nothing if a newer answer than the cached one exists", function* () {
     const { record } = yield* replica
     const { append } = yield* EventStore
     const caller = yield* identified("b8")
@@ -196,7 +196,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
   })
 
-  it.effect("creates a stream with an event, and rejects an existing stream", function* () {
+  it.effect("appends the first event of a new stream, and fails if the stream exists", function* () {
     const { record } = yield* replica
     const caller = yield* identified("b9")
     const charge = chargeFor(caller, { newStream: "receipt-b9" })

@@ -1,4 +1,4 @@
-/** A database outage or hang: requests fail within the timeout, then at once, and the service detects the recovery. */
+/** Tests an outage of the database: requests fail within the timeout, later at once, and the service detects the recovery. */
 import { Clock, Context, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
@@ -14,7 +14,7 @@ const timed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, 
   return { value, ms: (yield* Clock.currentTimeMillis) - started }
 })
 
-/** A service behind a controllable network to its database. */
+/** A service whose connections to its database the test can cut or block. */
 class ServiceBehindProxy extends Context.Service<ServiceBehindProxy, Effect.Success<typeof startBehindProxy>>()(
   "vatproof/test/ServiceBehindProxy"
 ) {}
@@ -59,7 +59,7 @@ layer(testLayer, { excludeTestServices: true })("a service without its database"
     }
   )
 
-  it.effect("rejects writes while the database is read-only, like a standby, and recovers by itself", function* () {
+  it.effect("rejects writes while the database is read-only, as a standby is, and recovers by itself", function* () {
     const { key, service } = yield* ServiceBehindProxy
     const { name } = yield* TestDatabase
     const readWrite = (statement: string) =>

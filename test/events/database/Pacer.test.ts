@@ -3,7 +3,7 @@ import { Clock, Effect, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import * as Pacer from "#events/database/Pacer.ts"
 
-/** Start of each part of an iteration, in ms. A part takes `takesMs`. */
+/** Returns the start of each batch of an iteration, in ms. A batch takes `takesMs`. */
 const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pacer>, all: number, takesMs: number) {
   const began = yield* Ref.make<ReadonlyArray<number>>([])
   const turn = Effect.gen(function* () {
@@ -21,15 +21,15 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pa
 })
 
 describe("Pacer", () => {
-  it.effect("spreads the parts of an iteration evenly, with the last one before the second ends", () =>
+  it.effect("spreads the batches of an iteration evenly over less than a second", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 5), (began) => assert.deepStrictEqual(began, [0, 200, 400, 600]))
   )
 
-  it.effect("starts the only part of a small iteration at once", () =>
+  it.effect("starts the only batch of a small iteration at once", () =>
     Effect.map(beginnings(Pacer.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
   )
 
-  it.effect("never waits while it is late", () =>
+  it.effect("does not wait before a batch that is late", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 300), (began) => assert.deepStrictEqual(began, [0, 300, 600, 900]))
   )
 

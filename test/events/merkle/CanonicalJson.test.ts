@@ -4,7 +4,7 @@ import { encode } from "#events/merkle/CanonicalJson.ts"
 
 const canonical = (value: unknown) => Result.getOrThrow(encode(value))
 
-/** The reason why a value has no canonical form. */
+/** Returns the reason why a value has no canonical form. */
 const refusal = (value: unknown) => Result.getOrThrow(Result.flip(encode(value))).message
 
 const decoded = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
@@ -111,7 +111,7 @@ describe("canonical JSON", () => {
     assert.strictEqual(canonical("\b\t\n\f\r\u0000\u001f"), String.raw`"\b\t\n\f\r\u0000\u001f"`)
   })
 
-  it("accepts empty values, and keys with a meaning in JavaScript", () => {
+  it("accepts empty values, and keys with a special meaning in JavaScript", () => {
     assert.strictEqual(canonical([[], {}, "", null]), `[[],{},"",null]`)
     assert.strictEqual(
       canonical(decoded(`{"__proto__":{"b":1},"constructor":2,"toJSON":3}`)),
@@ -147,7 +147,7 @@ describe("canonical JSON", () => {
     assert.include(refusal(cycle), "nested more than 500 deep")
   })
 
-  it.prop("parses to the same value, which serialises to the same text", [Schema.Json], ([value]) => {
+  it.prop("parses to the original value, which is encoded to the same text again", [Schema.Json], ([value]) => {
     const written = encode(value)
     // The encoder rejects generated values without a canonical form (a lone surrogate).
     if (Result.isFailure(written)) return

@@ -20,12 +20,12 @@ describe("a checkpoint", () => {
   })
 
   const size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
-  it.prop("of any size is parsed as it was written", [size, Schema.Boolean], ([size, extended]) => {
+  it.prop("has the same content after formatting and parsing, at any size", [size, Schema.Boolean], ([size, extended]) => {
     const written = { ...checkpoint, size, root: sha256(String(size)), extensions: extended ? ["one", "two and more"] : [] }
     assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
   })
 
-  it("is malformed in any other form", () => {
+  it("is rejected as malformed in any other form", () => {
     const others = [
       "",
       "\n",
@@ -56,14 +56,14 @@ describe("a checkpoint", () => {
     for (const text of others) assert.strictEqual(refusalOf(parse(text)).reason, "malformed", JSON.stringify(text))
   })
 
-  it("of another log is rejected even with a known key", () => {
+  it("is rejected if it belongs to another log, even if a known key signed it", () => {
     const note = Result.getOrThrow(sign({ ...checkpoint, origin: "vatproof.example/log1" }, [signer]))
     const refusal = refusalOf(open(pureCrypto, note, log))
     assert.instanceOf(refusal, CheckpointRefused)
     assert.strictEqual(refusal.reason, "other_origin")
   })
 
-  it("with a foreign key is rejected before its text is parsed", () => {
+  it("is rejected before its text is parsed if no known key signed it", () => {
     const note = Result.getOrThrow(sign(checkpoint, [signerOf("witness.example.com")]))
     assert.instanceOf(refusalOf(open(pureCrypto, note, log)), NoteRefused)
   })

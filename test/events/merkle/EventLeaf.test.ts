@@ -26,7 +26,7 @@ const event: EventEnvelope = {
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))
 
 describe("an event's leaf", () => {
-  it("has exactly this text: another one would break the log", () => {
+  it("has exactly this text, because another text would invalidate signed logs", () => {
     assert.strictEqual(
       text(event),
       [
@@ -45,24 +45,28 @@ describe("an event's leaf", () => {
   const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
   const words = Schema.Struct({ stream_id: Schema.String, type: Schema.String, meter_id: Schema.NullOr(Schema.String) })
   const counts = Schema.Struct({ position: count, version: count, units: Schema.Int })
-  it.prop("equals the output of the general encoder", [words, counts, Schema.Boolean], ([words, counts, odd]) => {
-    const envelope = {
-      ...event,
-      ...words,
-      ...counts,
-      causation_id: odd ? event.event_id : null,
-      trace_id: odd ? null : event.trace_id
+  it.prop(
+    "equals the output of the general encoder of canonical JSON",
+    [words, counts, Schema.Boolean],
+    ([words, counts, odd]) => {
+      const envelope = {
+        ...event,
+        ...words,
+        ...counts,
+        causation_id: odd ? event.event_id : null,
+        trace_id: odd ? null : event.trace_id
+      }
+      const expected = encode(envelope)
+      assert.deepStrictEqual(Result.getSuccess(leafText(envelope)), Result.getSuccess(expected))
     }
-    const expected = encode(envelope)
-    assert.deepStrictEqual(Result.getSuccess(leafText(envelope)), Result.getSuccess(expected))
-  })
+  )
 
   it("escapes texts as RFC 8785 does", () => {
     const envelope = { ...event, stream_id: 'a"b\\c\u0000\u001f\u2028€😀</', type: "\r\n", meter_id: "\u007f" }
     assert.strictEqual(text(envelope), Result.getOrThrow(encode(envelope)))
   })
 
-  it("is the UTF-8 of its text, which always fits an entry bundle", () => {
+  it("is the UTF-8 form of its text, and always fits an entry bundle", () => {
     const longest = "\u0001".repeat(2048)
     for (const envelope of [event, { ...event, stream_id: longest, type: longest, meter_id: longest }]) {
       const bytes = Result.getOrThrow(leafBytes(envelope))
@@ -71,7 +75,7 @@ describe("an event's leaf", () => {
     }
   })
 
-  it("is rejected for an envelope with more than one spelling", () => {
+  it("is rejected if a field of the envelope is malformed", () => {
     const malformed: ReadonlyArray<Partial<EventEnvelope>> = [
       { log_id: -1 },
       { position: 2 ** 53 },

@@ -116,7 +116,7 @@ describe("the Merkle tree", () => {
     }
   )
 
-  it("compares hashes as equal only if both have 32 equal bytes", () => {
+  it("treats two hashes as equal only if both have the same 32 bytes", () => {
     const hash = sha256("a")
     assert.isTrue(equalHashes(hash, Uint8Array.from(hash)))
     assert.isFalse(equalHashes(hash, sha256("b")))

@@ -10,7 +10,7 @@ const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => str
   String(key.export({ type: "pkcs8", format: "pem" }))
 
 describe("verifier keys", () => {
-  it("are parsed and written in their published form", () => {
+  it("are parsed and formatted as the specification's example", () => {
     for (const { verifier } of [foo, neumann]) assert.strictEqual(formatVerifier(verifierOf(verifier)), verifier)
     assert.strictEqual(verifierOf(foo.verifier).id, 0x530d903a)
     assert.strictEqual(verifierOf(foo.verifier).name, "example.com/foo")
@@ -43,14 +43,14 @@ describe("verifier keys", () => {
 })
 
 describe("signing keys", () => {
-  it("in the format of Go's note package are parsed, with equal verifier key and signature", () => {
+  it("are parsed in the format of Go's note package, and produce Go's verifier key and signature", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(`${neumann.secret}\n`)))
     assert.strictEqual(formatVerifier(signer), neumann.verifier)
     const text = neumann.note.slice(0, neumann.note.indexOf("\n\n") + 1)
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
-  it("are written as they are parsed", () => {
+  it("are the same after formatting and parsing", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
     const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))
@@ -58,14 +58,14 @@ describe("signing keys", () => {
     assert.strictEqual(signer.id, 0xc74f20a3)
   })
 
-  it("may be a PKCS #8 PEM, which has no name of its own", () => {
+  it("may be a PKCS #8 PEM, which does not contain the name", () => {
     const { privateKey } = generateKeyPairSync("ed25519")
     const signer = Result.getOrThrow(parseSigner(pureCrypto, "example.com/log", Redacted.make(`\n${pemOf(privateKey)}\n`)))
     const note = Result.getOrThrow(sign("text\n", [signer]))
     assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
   })
 
-  it("are rejected with another name, type or form, without repeating them", () => {
+  it("are rejected with another name, type or form, and the error does not contain the key", () => {
     const secret = Redacted.value(secretOf("example.com/log"))
     const rsa = pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey)
     const encrypted = generateKeyPairSync("ed25519").privateKey.export({

@@ -32,7 +32,7 @@ describe("a self-contained proof", () => {
     assert.deepStrictEqual(lines.slice(3), [...hashes, "", ...note.split("\n")])
   })
 
-  it.effect("verifies for each entry, with its position and checkpoint", function* () {
+  it.effect("can be verified for each entry, and returns its position and checkpoint", function* () {
     for (const index of upTo(73)) {
       const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
       const proof = yield* proofOf(index, extra)
@@ -42,7 +42,7 @@ describe("a self-contained proof", () => {
     }
   })
 
-  it("of the only entry has no hashes", () => {
+  it("has no hashes if the log has one entry", () => {
     const only = logOf([leafAt(5)])
     const single = Result.getOrThrow(sign({ origin, size: 1, root: root(sha256, only.tree), extensions: [] }, [signer]))
     const text = `c2sp.org/tlog-proof@v1\nindex 0\n\n${single}`
@@ -60,7 +60,7 @@ describe("a self-contained proof", () => {
     assert.strictEqual(refusalOf(verify(pureCrypto, text, stranger)).reason, "unsigned")
   })
 
-  it.effect("fails after a change of any bit of proof, checkpoint or entry", function* () {
+  it.effect("is rejected after a change of any bit of proof, checkpoint or entry", function* () {
     const bytes = Buffer.from(format(yield* proofOf(40)))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(verify(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
@@ -72,7 +72,7 @@ describe("a self-contained proof", () => {
     assert.isFalse(lies.some((lie) => Result.isSuccess(verify(pureCrypto, bytes.toString(), lie))))
   })
 
-  it.effect("is malformed in any other form", function* () {
+  it.effect("is rejected as malformed in any other form", function* () {
     const text = format(yield* proofOf(72))
     const hash = text.split("\n")[2] ?? ""
     const others = [

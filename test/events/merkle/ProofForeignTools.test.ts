@@ -45,10 +45,10 @@ const proofAt = Effect.fnUntraced(function* (index: number, size: number) {
 })
 
 describe("Go's sumdb", () => {
-  beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
+  beforeEach((context) => context.skip(!hasGo, "skipped: Go or Debian's golang-golang-x-mod-dev is not installed"))
 
   it.effect(
-    "creates the same notes, roots, proofs and tiles, and verifies ours",
+    "creates the same notes, roots, proofs and tiles as the service, and accepts those of the service",
     function* () {
       const sizes = [1, 2, 3, 7, 8, 33, 100]
       const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]
@@ -101,9 +101,9 @@ describe("Go's sumdb", () => {
 })
 
 describe("OpenSSL", () => {
-  beforeEach((context) => context.skip(!hasOpenssl, "left out: openssl is not installed"))
+  beforeEach((context) => context.skip(!hasOpenssl, "skipped: openssl is not installed"))
 
-  it.effect("verifies a checkpoint's signature over the text, and a witness's over text and time", () =>
+  it.effect("accepts the signature of a checkpoint over its text, and of a witness over text and time", () =>
     Effect.sync(() => {
       const { privateKey } = generateKeyPairSync("ed25519")
       const secret = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))

@@ -10,20 +10,20 @@ const witness = signerOf("witness.example.com")
 const opened = (note: string, ...names: ReadonlyArray<string>) => open(pureCrypto, note, names.map(verifierOf))
 
 describe("a signed note", () => {
-  it("from another implementation verifies", () => {
+  it("is accepted from another implementation", () => {
     for (const { note, verifier } of [foo, neumann]) {
       assert.strictEqual(Result.getOrThrow(opened(note, verifier)), note.slice(0, note.lastIndexOf("\n\n") + 1))
     }
   })
 
-  it("ends at the last empty line: its text may have empty lines, too", () => {
+  it("may have empty lines in its text, which ends at the last empty line", () => {
     for (const text of ["one\n", "\n", "one\n\n\ntwo\n\n", "— not a signature\n\n", "é€😀\u007f\u0085\n"]) {
       const note = Result.getOrThrow(sign(text, [log]))
       assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [log])), text)
     }
   })
 
-  it("may have signatures of several keys, and one known key is enough", () => {
+  it("may have signatures of several keys, of which a verifier needs to know one", () => {
     const note = Result.getOrThrow(sign("text\n", [log, witness]))
     assert.deepStrictEqual(
       Result.getOrThrow(parse(note)).signatures.map(({ name, id }) => ({ name, id })),
@@ -34,7 +34,7 @@ describe("a signed note", () => {
     assert.isTrue(Result.isSuccess(open(pureCrypto, note, [witness, log])))
   })
 
-  it("is unsigned for a verifier without a matching key, even with the same name", () => {
+  it("is rejected as unsigned by a verifier without the key, even if it has a key of the same name", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     assert.strictEqual(refusalOf(open(pureCrypto, note, [])).reason, "unsigned")
     assert.strictEqual(refusalOf(open(pureCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")
@@ -61,7 +61,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
   })
 
-  it("is malformed in any other form", () => {
+  it("is rejected as malformed in any other form", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const [, , line = ""] = note.split("\n")
     const signature = line.slice(line.lastIndexOf(" ") + 1)
@@ -97,7 +97,7 @@ describe("a signed note", () => {
     assert.isTrue(Result.isSuccess(parse(note)))
   })
 
-  it("has one spelling of a signature: spare bits of the base64 must be zero", () => {
+  it("is rejected if the unused bits in the base64 of a signature are not zero", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     // 68 bytes leave two unused bits in the last base64 digit.
     const last = note.at(-3) ?? ""
@@ -113,7 +113,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(sign("text\n", [])).reason, "unsigned")
   })
 
-  it("fails after a change of any bit", () => {
+  it("is rejected after a change of any bit", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign("example\nof a note\n", [log])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))

@@ -21,7 +21,7 @@ import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
-/** An append-only store of tiles, like the table. */
+/** A store of tiles that only grow, as in the database. */
 const storeTiles = (tiles: Map<string, Uint8Array>, grown: ReturnType<typeof growths>) => {
   for (const { level, index, offset, hashes } of grown) {
     const before = tiles.get(`${level}/${index}`) ?? new Uint8Array()
@@ -51,7 +51,7 @@ const bigLog = () => {
   return { tiles, nodes, tree }
 }
 
-it("joins the new tiles of several appends into those of one append", () => {
+it("merges the growths of several appends into the growths of one append", () => {
   const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
   const start = append(sha256, empty, hashes.slice(0, 300)).tree
   const whole = append(sha256, start, hashes.slice(300))
@@ -81,7 +81,7 @@ describe("tile paths", () => {
     }
   })
 
-  it("have one spelling only", () => {
+  it("are rejected in any other form", () => {
     const others = [
       "",
       "tile/0/0",
@@ -111,7 +111,7 @@ describe("tile paths", () => {
   })
 
   it.prop(
-    "survive a round trip",
+    "are the same after formatting and parsing",
     [
       Schema.Union([Schema.Literal("entries"), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 }))]),
       Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
@@ -124,7 +124,7 @@ describe("tile paths", () => {
 })
 
 describe("tiles", () => {
-  it("of 70,000 and of 256 entries are as many as in the examples of tlog-tiles", () => {
+  it("have the numbers and widths of the examples in tlog-tiles, for 70,000 and for 256 entries", () => {
     const widths = (size: number, level: number) => {
       const all = upTo(300).map((index) => widthAt(size, level, index))
       return {
@@ -171,7 +171,7 @@ describe("tiles", () => {
     }
   })
 
-  it.effect("are requested once each, at their width in a tree of that size", function* () {
+  it.effect("are each requested once, in the width that they have in a tree of that size", function* () {
     const leaves = leavesOf(600)
     const log = logOf(leaves)
     const tiles = new Map<string, Uint8Array>()
@@ -191,7 +191,7 @@ describe("tiles", () => {
     ])
   })
 
-  it.effect("with missing hashes are detected", function* () {
+  it.effect("are reported if hashes are missing", function* () {
     const log = logOf(leavesOf(10))
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))
@@ -210,14 +210,18 @@ describe("entry bundles", () => {
   })
 
   const entry = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 })))
-  it.prop("survive a round trip", [Arbitrary.array(Arbitrary.schema(entry), { maxLength: 256 })], ([lists]) => {
-    const entries = lists.map((list) => Uint8Array.from(list))
-    const bundle = Result.getOrThrow(encodeEntries(entries))
-    assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(bundle))), hexes(entries))
-    // Decodes a bundle at an offset of a larger buffer.
-    const within = Uint8Array.of(9, ...bundle, 9).subarray(1, -1)
-    assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(within))), hexes(entries))
-  })
+  it.prop(
+    "have the same entries after encoding and decoding",
+    [Arbitrary.array(Arbitrary.schema(entry), { maxLength: 256 })],
+    ([lists]) => {
+      const entries = lists.map((list) => Uint8Array.from(list))
+      const bundle = Result.getOrThrow(encodeEntries(entries))
+      assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(bundle))), hexes(entries))
+      // Decodes a bundle at an offset of a larger buffer.
+      const within = Uint8Array.of(9, ...bundle, 9).subarray(1, -1)
+      assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(within))), hexes(entries))
+    }
+  )
 
   it("accept entries of up to 65,535 bytes", () => {
     const largest = Result.getOrThrow(encodeEntries([new Uint8Array(65_535)]))

@@ -72,12 +72,12 @@ describe("proofs", () => {
     assert.strictEqual(calls, 2)
   })
 
-  it.effect("are not created from a store with missing nodes", function* () {
+  it.effect("are not created if the store lacks nodes", function* () {
     const lossy = readFrom(nodes.slice(1))
     assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
   })
 
-  it.effect("are rejected outside the tree", function* () {
+  it.effect("are not created for positions or sizes outside of the tree", function* () {
     const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: 130, size: 130 }))
     assert.instanceOf(missing, OutsideTree)
     assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
@@ -104,7 +104,7 @@ describe("proofs", () => {
     assert.isTrue(Result.getOrThrow(consistencyRanges(2 ** 52 + 1, largest)).length <= 54)
   })
 
-  it("of inclusion do not verify with a hash of another length", () => {
+  it("of inclusion are rejected with a hash of another length", () => {
     const leaf = leafHash(sha256, "a")
     assert.isTrue(verifyInclusion(sha256, { index: 0, size: 1, root: leaf, leafHash: leaf, proof: [] }))
     const short = leaf.subarray(1)
@@ -117,7 +117,7 @@ const size = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 300 }))
 const seed = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 
 describe("in random logs", () => {
-  it.effect("two equal neighbours can be swapped", function* () {
+  it.effect("an inclusion proof is also valid at the position of an equal sibling leaf", function* () {
     const log = logOf([new Uint8Array(), new Uint8Array()])
     const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index: 0, size: 2 })
     const claim = { size: 2, root: root(sha256, log.tree), leafHash: leafHash(sha256, new Uint8Array()), proof }
@@ -140,13 +140,13 @@ describe("in random logs", () => {
           ...upTo(leaf.length * 8).map((bit) => ({ ...claim, leafHash: leafHash(sha256, flipped(leaf, bit)) })),
           ...upTo(256).map((bit) => ({ ...claim, root: flipped(claim.root, bit) })),
           ...tampered(proof).map((proof) => ({ ...claim, proof })),
-          // Two equal neighbours can be swapped, so their proofs verify at both positions.
+          // The proofs of two equal sibling leaves are valid at both positions.
           ...neighbours(index)
             .filter((other) => other >= size || hex(leaves[other] ?? new Uint8Array()) !== hex(leaf))
             .map((index) => ({ ...claim, index }))
         ]
         assert.isFalse(lies.some((lie) => verifyInclusion(sha256, lie)))
-        // A proof also verifies at other sizes with the same path to the leaf. The checkpoint fixes the size.
+        // A proof is also valid at other sizes with the same path to the leaf. The checkpoint determines the size.
         for (const other of neighbours(size)) {
           const same = Result.match(inclusionRanges(index, other), {
             onFailure: () => false,
@@ -185,6 +185,6 @@ describe("in random logs", () => {
   )
 })
 
-/** The side of each sibling in a proof, from the leaf up. */
+/** Returns the side of each sibling in a proof, from the leaf up. */
 const sides = (index: number, ranges: ReadonlyArray<{ readonly from: number }>) =>
   ranges.map(({ from }) => (from > index ? "right" : "left")).join()

@@ -36,7 +36,7 @@ const store = Effect.fnUntraced(function* (from: number, rows: ReadonlyArray<Row
   )
 })
 
-/** Leaf hashes of the database, and those that a verifier computes from the events. */
+/** Returns the leaf hashes that the database computes, and those that a verifier computes from the events. */
 const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
   const find = yield* LeafHashes.make
   const stored = yield* (yield* EventStore).read(from, to - from)
@@ -75,7 +75,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database
     assert.deepStrictEqual(found.map(hex), computed.map(hex))
   })
 
-  it.effect("fail with the reason for a missing event or an unknown envelope", function* () {
+  it.effect("fail with an error that names the missing event or the malformed field", function* () {
     const find = yield* LeafHashes.make
     yield* store(40, [plain, plain, { ...plain, stream: "x".repeat(2049) }, plain, plain])
     const malformed = yield* Effect.flip(find({ from: 40, to: 45 }))
@@ -87,7 +87,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database
 
   let next = 100
   const texts = Schema.Array(Schema.String.check(Schema.isMaxLength(40))).check(Schema.isMaxLength(5))
-  it.effect.prop("are correct for any text", { texts }, (given) =>
+  it.effect.prop("equal those that a verifier computes, for any text", { texts }, (given) =>
     Effect.gen(function* () {
       const from = next
       next += given.texts.length

@@ -18,7 +18,7 @@ const read = (...texts: Texts) =>
     log
   )
 
-/** Ids of the signing keys, and of all accepted keys. */
+/** Returns the ids of the signing keys and of all trusted keys. */
 const idsOf = (...texts: Texts) => {
   const { signers, verifiers } = Result.getOrThrow(read(...texts))
   return { signers: signers.map(({ id }) => id), verifiers: verifiers.map(({ id }) => id) }
@@ -35,7 +35,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("may be several signing keys, and public keys of former signers", () => {
+  it("may be several signing keys, and the public keys of former signing keys", () => {
     assert.deepStrictEqual(idsOf(secret("two"), secret("one")), { signers: [two.id, one.id], verifiers: [two.id, one.id] })
     assert.deepStrictEqual(idsOf(secret("two"), formatVerifier(one)), {
       signers: [two.id],
@@ -55,8 +55,8 @@ describe("the keys of a log", () => {
     assert.match(refusalOf(read(secret("two"), formatVerifier(signerOf("other.example/log/0")))).message, /different logs/u)
   })
 
-  it("must include a signing key, and no error repeats the input", () => {
-    assert.match(refusalOf(read(formatVerifier(one))).message, /at least one signing key/u)
+  it("must include a signing key, and an error does not contain the text of a key", () => {
+    assert.match(refusalOf(read(formatVerifier(one))).message, /public keys only: add a signing key/u)
     const wrong: ReadonlyArray<Texts> = [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]
     for (const texts of wrong) {
       const { message } = refusalOf(read(...texts))
@@ -65,7 +65,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("are reported by number if one of several is malformed", () => {
+  it("are rejected if one is malformed, with an error that gives its number", () => {
     assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
     const mistyped = formatVerifier(two).replace("vat.", "tax.")
     assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)

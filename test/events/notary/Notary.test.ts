@@ -87,7 +87,7 @@ const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Ef
 const own = fresh(testLayer)
 
 describe("Notary", () => {
-  own.live("signs the log, continues after a restart, and continues on another replica", function* () {
+  own.live("signs the log, and continues after a restart and on another replica", function* () {
     yield* appendMany(300)
     const first = yield* Scope.make()
     yield* startNotary().pipe(Effect.provideService(Scope.Scope, first))
@@ -123,7 +123,7 @@ describe("Notary", () => {
     assert.strictEqual((yield* untilSigned(3)).size, 3)
   })
 
-  own.live("catches up with a long log in bounded steps", function* () {
+  own.live("signs a long unsigned log in bounded steps", function* () {
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
     )
@@ -136,13 +136,13 @@ describe("Notary", () => {
     assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
   })
 
-  own.live("spreads the events of a busy second over most of the next one", function* () {
+  own.live("spreads its work on the events of a busy second over most of the next second", function* () {
     yield* appendMany(1100)
     const clock = SkippingClock.make()
     yield* clock.on(startNotary())
     const { root } = yield* untilSigned(1100)
     assert.deepStrictEqual(root, yield* rootOfEvents(1100))
-    // The notary then waits for the rest of the second.
+    // The notary pauses for the rest of the second.
     const [second = 0, third = 0] = clock.waits()
     assert.closeTo(second, (800 * 512) / 1100, 0.001)
     assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
@@ -160,13 +160,13 @@ describe("Notary", () => {
     assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
   })
 
-  own.live("rejects a log that is older than the seen checkpoint", function* () {
+  own.live("rejects a log that is older than the checkpoint that this machine saw", function* () {
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
   })
 
-  own.live("rejects a history that differs from the seen checkpoint, even if it is signed correctly", function* () {
+  own.live("rejects a correctly signed log that contradicts the checkpoint that this machine saw", function* () {
     const seen = yield* signedLog(10)
     yield* tamper(
       "UPDATE vatproof.events SET units = 5 WHERE position = 3",
@@ -198,7 +198,7 @@ describe("Notary", () => {
 
   own.live("rejects another key", function* () {
     yield* signedLog(3)
-    assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by the notary's key/u)
+    assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by a key in NOTARY_KEY/u)
   })
 
   own.live("continues with another key if the former public key is configured", function* () {
@@ -219,7 +219,7 @@ describe("Notary", () => {
     )
   })
 
-  own.live("continues with another key, even if the former one signs during its start", function* () {
+  own.live("continues with another key, even if a replica with the former key signs during the start", function* () {
     const former = yield* Scope.make()
     yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
     yield* appendMany(1)
@@ -233,13 +233,13 @@ describe("Notary", () => {
     assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
   })
 
-  own.live("rejects a log that is older than the seen checkpoint, also with another key", function* () {
+  own.live("rejects a log that is older than the checkpoint that this machine saw, even with another key", function* () {
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
   })
 
-  own.live("ignores a former key once its own key has signed", function* () {
+  own.live("rejects a checkpoint of a former key after the current key has signed", function* () {
     const before = yield* signedLog(3)
     const own = yield* Effect.scoped(
       Effect.gen(function* () {
@@ -252,7 +252,7 @@ describe("Notary", () => {
     // An attacker with the former key signs the next events.
     yield* appendMany(1)
     yield* Effect.scoped(Effect.andThen(startNotary(Option.none(), keysOf(signer, other)), untilSigned(5)))
-    assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /until the new one has signed/u)
+    assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /or add its public key after the new key/u)
   })
 
   own.live("signs with each of its keys, so that each public key verifies", function* () {
@@ -262,7 +262,7 @@ describe("Notary", () => {
     assert.strictEqual((yield* untilSigned(3, other)).size, 3)
   })
 
-  own.live("denies the service's role any change of signed data", function* () {
+  own.live("signs data that the role of the service cannot change", function* () {
     yield* signedLog(3)
     const sql = yield* SqlClient.SqlClient
     const attempts = [

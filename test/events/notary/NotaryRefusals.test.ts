@@ -9,13 +9,13 @@ import { tamper } from "#test/support/Tampering.ts"
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `source-${index % 7}`, type: "SourceRecovered", data: { index } }))
 
-/** The error for a log on a machine without a seen checkpoint. */
+/** Returns the error with which the notary rejects a log, on a machine that has stored no checkpoint. */
 const refusal = EventsSignedLog.make(keysOf(signer)).pipe(
   Effect.flatMap(({ recognise }) => Effect.flip(recognise([]))),
   Effect.map(({ message }) => message)
 )
 
-/** Changes by a superuser, and the error of a notary without a seen checkpoint. */
+/** Changes of a signed log by a superuser, and the error of the notary. */
 const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, refused: RegExp]> = [
   [
     "an altered log whose checkpoints and tiles were deleted",
@@ -30,7 +30,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /The stored tree is larger than the newest checkpoint of 4 events/u
   ],
   [
-    "an altered log whose checkpoints and tiles of more than an hour were taken back",
+    "an altered log whose checkpoints and tiles of more than an hour were deleted",
     [
       "UPDATE vatproof.events SET units = 5, recorded_at = recorded_at + interval '61 minutes' WHERE position = 9",
       "DELETE FROM vatproof.checkpoints WHERE size > 4",
@@ -41,7 +41,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
   [
     "a forged checkpoint",
     ["UPDATE vatproof.checkpoints SET note = replace(note, E'\\n10\\n', E'\\n4\\n') WHERE size = 10"],
-    /was not signed by the notary's key/u
+    /was not signed by a key in NOTARY_KEY/u
   ],
   [
     "a tree without any event",
@@ -51,7 +51,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
 ]
 
 describe("A log", () => {
-  it.live.each(unknownLogs)("is rejected: %s", ([, statements, refused]) =>
+  it.live.each(unknownLogs)("is rejected by the notary: %s", ([, statements, refused]) =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(4))
       yield* SignedLog.sign(4)
@@ -62,7 +62,7 @@ describe("A log", () => {
     }).pipe(Effect.provide(SignedLog.layer))
   )
 
-  it.live("is rejected: it has events older than the first notary", () =>
+  it.live("is rejected by its first notary if it already has events", () =>
     Effect.gen(function* () {
       yield* SignedLog.appendAll(facts(1))
       assert.match(yield* refusal, /There are 1 events and no checkpoint/u)

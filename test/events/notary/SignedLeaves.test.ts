@@ -38,7 +38,7 @@ const receiptWithReaders = Effect.gen(function* () {
   return { admin, position, readAll }
 })
 
-/** The list of receipts contains no personal documents, so a changed document does not affect it. */
+/** The representations of a receipt. The list contains no personal documents, so it is served although a document was changed. */
 const withDocument = [500, 200, 500, 500, 500, 500]
 const all = [500, 500, 500, 500, 500, 500]
 
@@ -100,7 +100,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("Altered eviden
     assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
   })
 
-  it.effect("includes a cached answer that was moved to another VAT ID", function* () {
+  it.effect("is not served if it is a cached answer that was moved to another VAT ID", function* () {
     const service = yield* RunningService.start()
     const { status } = yield* service.validate("ATU12345685")
     yield* service.validate("PL1234567890")

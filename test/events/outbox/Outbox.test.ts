@@ -8,7 +8,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(MigratedDatabase.layer, MailServer.layer(), NodeCrypto.layer)
 
-/** Received mails of an address. */
+/** Returns the mails that the mail server received for an address. */
 const arrivedFor = Effect.fnUntraced(function* (name: string) {
   const { arrived } = yield* MailServer.MailServer
   return (yield* arrived).filter(({ session }) =>
@@ -41,15 +41,15 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
 
   const passing: ReadonlyArray<readonly [string, ReadonlyArray<MailServer.Conduct>]> = [
     ["the server defers the recipient", [{ at: "recipient", reply: 451 }]],
-    ["the server defers the mail after its end", [{ at: "end", reply: 452 }]],
+    ["the server defers the mail after receiving it", [{ at: "end", reply: 452 }]],
     ["the server is about to shut down", [{ at: "recipient", reply: 421 }]],
-    ["the sender is not allowed for now", [{ at: "sender", reply: 550 }]],
+    ["the server rejects the sender for now", [{ at: "sender", reply: 550 }]],
     ["the connection drops at the recipient", [{ at: "recipient", drop: true }]],
     ["the connection drops in the middle of the mail", [{ at: "middle", drop: true }]],
-    ["the connection drops after the mail and before an answer", [{ at: "end", drop: true }]],
-    ["the connection drops after the answer", [{ at: "after", drop: true }]],
+    ["the connection drops after the mail, before the server answers", [{ at: "end", drop: true }]],
+    ["the connection drops after the server has answered", [{ at: "after", drop: true }]],
     [
-      "all of it happens one after the other",
+      "all these failures happen one after the other",
       [
         { at: "recipient", reply: 450 },
         { at: "middle", drop: true },
@@ -90,7 +90,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   }
 
-  it.effect("waits for an unavailable server", function* () {
+  it.effect("retries until an unavailable mail server is available", function* () {
     const { down, up } = yield* MailServer.MailServer
     const { signUp } = yield* OutboxReplica.make()
     yield* down
@@ -111,7 +111,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     for (const name of names) assert.strictEqual((yield* arrivedFor(name)).length, 1, name)
   })
 
-  it.effect("releases an unanswered mail when the replica stops", function* () {
+  it.effect("releases a mail without an answer when its replica stops", function* () {
     const { next } = yield* MailServer.MailServer
     const first = yield* OutboxReplica.make()
     const hold = yield* MailServer.hold
@@ -127,7 +127,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     assert.strictEqual((yield* arrivedFor("given-back")).length, 1)
   })
 
-  it.effect("waits for the response to a mail in flight when the replica stops", function* () {
+  it.effect("waits for the answer to a mail in flight when its replica stops", function* () {
     const { next } = yield* MailServer.MailServer
     const first = yield* OutboxReplica.make()
     const hold = yield* MailServer.hold
@@ -143,14 +143,14 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
   const takeStock = Effect.fnUntraced(function* (accountId: string) {
     return (yield* OutboxReplica.mailsOf(accountId)).map(({ email, state, token }) => [state, email, token])
   })
-  /** Queues a mail with a long delay, as after many attempts. */
+  /** Queues a mail that is due much later, as after many attempts. */
   const waitLong = (accountId: string) =>
     Effect.flatMap(
       SqlClient.SqlClient,
       (sql) => sql`UPDATE vatproof.outbox SET due_at = now() + interval '10 minutes' WHERE account_id = ${accountId}`
     )
 
-  it.effect("replaces a queued mail by a newer one", function* () {
+  it.effect("replaces a waiting mail by a newer mail of the same purpose", function* () {
     const { down, up } = yield* MailServer.MailServer
     const { ask, signUp } = yield* OutboxReplica.make()
     yield* down
@@ -176,13 +176,13 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
       "needless"
     ],
     [
-      "its token has run out",
+      "its token has expired",
       (accountId) => `UPDATE vatproof.outbox SET expires_at = now() WHERE account_id = '${accountId}'`,
       "expired"
     ]
   ]
   for (const [reason, come, state] of pointless) {
-    it.effect(`gives up on a mail when ${reason}`, function* () {
+    it.effect(`does not send a mail if ${reason}`, function* () {
       const { down, up } = yield* MailServer.MailServer
       const { signUp } = yield* OutboxReplica.make()
       yield* down
@@ -195,7 +195,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   }
 
-  it.effect("deletes queued mails when the contact is erased", function* () {
+  it.effect("deletes the queued mails of an account when its contact data is erased", function* () {
     const sql = yield* SqlClient.SqlClient
     const { down, up } = yield* MailServer.MailServer
     const { signUp } = yield* OutboxReplica.make()

@@ -14,7 +14,7 @@ const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
   RunningService.spawn({ SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
 )
 
-/** Commits the rows of a sign-up. */
+/** Commits the rows that a sign-up writes. */
 const signUp = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const { uuidV7 } = yield* Crypto
@@ -29,7 +29,7 @@ const signUp = Effect.fnUntraced(function* (name: string) {
   return accountId
 })
 
-/** Makes the mail due again, as if the lease of the killed worker had expired. */
+/** Makes the mail due again, as if the lease of the killed replica had expired. */
 const leaseEnds = (accountId: string) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -42,7 +42,7 @@ const countFor = (name: string) =>
   )
 
 layer(ground, { excludeTestServices: true })("Outbox of a process that is killed", (it) => {
-  it.effect("delivers one mail if the server could not have accepted it yet", function* () {
+  it.effect("delivers a mail once if the process was killed before the server had received the whole mail", function* () {
     const { next } = yield* MailServer.MailServer
     const hold = yield* MailServer.hold
     const { ended, output, signal } = yield* victim
@@ -58,7 +58,7 @@ layer(ground, { excludeTestServices: true })("Outbox of a process that is killed
     assert.notInclude(yield* output, "example.com")
   })
 
-  it.effect("sends a mail again if the response to the first attempt was lost with the process", function* () {
+  it.effect("sends a mail again if the process was killed before it stored the server's answer", function* () {
     const { next } = yield* MailServer.MailServer
     const hold = yield* MailServer.hold
     const { ended, output, signal } = yield* victim

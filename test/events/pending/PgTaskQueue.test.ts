@@ -36,7 +36,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     const { claim } = yield* TaskQueue
     const places = [{ memberState: "SE", places: 1, wakeMs: null }]
     for (const batch of batches) yield* appendBatch(batch, 20)
-    assert.deepStrictEqual(yield* claim(places), [], "items are not due before their release")
+    assert.deepStrictEqual(yield* claim(places), [], "items cannot be claimed before their release")
     yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute'")
     const single = { account_id, key_id, vat_id: "SE556000000001", force_live: false, expires_at }
     yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))

@@ -12,7 +12,7 @@ import { answered, answerJson } from "#test/support/SourceAnswer.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 describe("the retention period", () => {
-  it("ends with a German calendar year, or a number of days after the answer", () => {
+  it("ends at the end of a calendar year in Germany, or a number of days after the answer", () => {
     const until = (period: Parameters<typeof retainUntil>[0], at: string) =>
       DateTime.formatIso(retainUntil(period, DateTime.makeUnsafe(at)))
     assert.strictEqual(until({ years: 10 }, "2026-01-01T00:00:00Z"), "2037-01-01T00:00:00.000Z")
@@ -51,36 +51,39 @@ const kept = texts("SELECT position::text AS text FROM vatproof.personal_documen
 layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Layer.provide(over)), { excludeTestServices: true })(
   "personal documents",
   (it) => {
-    it.effect("expire after their period, except on legal hold, and receipts only after their account is closed", function* () {
-      const { eraseExpired } = yield* PersonalErasure
-      const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
-      yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
-      yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
-      yield* append(accountStream(open), ApiKeyIssued.make({ account_id: open, ...openKey }))
-      for (const key of [closedKey, claimedKey]) {
-        yield* append(accountStream(closed), ApiKeyIssued.make({ account_id: closed, ...key }))
+    it.effect(
+      "expire after their period, but not on legal hold, and those of receipts only after the account is closed",
+      function* () {
+        const { eraseExpired } = yield* PersonalErasure
+        const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
+        yield* append(accountStream(open), AccountRegistered.make({ account_id: open, ...registered }))
+        yield* append(accountStream(closed), AccountRegistered.make({ account_id: closed, ...registered }))
+        yield* append(accountStream(open), ApiKeyIssued.make({ account_id: open, ...openKey }))
+        for (const key of [closedKey, claimedKey]) {
+          yield* append(accountStream(closed), ApiKeyIssued.make({ account_id: closed, ...key }))
+        }
+        const { key_sha256: _, ...name } = claimedKey
+        yield* append(accountStream(closed), ApiKeyReleased.make({ account_id: closed, to_account_id: open, ...name }))
+        const issued_at = DateTime.makeUnsafe("2026-11-21T10:00:00Z")
+        const claimed = { account_id: open, from_account_id: closed, issued_at, ...claimedKey }
+        yield* append(accountStream(open), ApiKeyClaimed.make(claimed))
+        yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
+        const held = yield* append("key-1", answered("ATU12345678"))
+        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+        const ofOpen = yield* append("receipt-1", receiptOf(open))
+        yield* append("receipt-2", receiptOf(closed, closedKey))
+        const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
+        // More documents than fit in one page.
+        yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
+        assert.strictEqual(yield* eraseExpired, 251)
+        assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))
+        assert.strictEqual(yield* eraseExpired, 0)
+        const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
+        assert.deepStrictEqual(erasures, ["3"])
       }
-      const { key_sha256: _, ...name } = claimedKey
-      yield* append(accountStream(closed), ApiKeyReleased.make({ account_id: closed, to_account_id: open, ...name }))
-      const issued_at = DateTime.makeUnsafe("2026-11-21T10:00:00Z")
-      const claimed = { account_id: open, from_account_id: closed, issued_at, ...claimedKey }
-      yield* append(accountStream(open), ApiKeyClaimed.make(claimed))
-      yield* append(accountStream(closed), AccountClosed.make({ account_id: closed }))
-      const held = yield* append("key-1", answered("ATU12345678"))
-      yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
-      const ofOpen = yield* append("receipt-1", receiptOf(open))
-      yield* append("receipt-2", receiptOf(closed, closedKey))
-      const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
-      // More documents than fit in one page.
-      yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
-      assert.strictEqual(yield* eraseExpired, 251)
-      assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))
-      assert.strictEqual(yield* eraseExpired, 0)
-      const erasures = yield* texts("SELECT count(*)::text AS text FROM vatproof.events WHERE type = 'PersonalDataErased'")
-      assert.deepStrictEqual(erasures, ["3"])
-    })
+    )
 
-    it.effect("are erased together with the append of the event, or not at all", function* () {
+    it.effect("are erased by the append of the event, or stay if the append fails", function* () {
       const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
       yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
       const before = yield* kept

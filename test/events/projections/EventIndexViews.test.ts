@@ -1,4 +1,4 @@
-/** The auditors' role can read five views only. */
+/** The database role of auditors can read five views, and nothing else. */
 import { Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { command } from "#test/support/CommandLine.ts"

@@ -20,7 +20,7 @@ const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
     Effect.andThen(Migrations.restore(names), ProjectionRebuild.run(new Set(wanted), definitions, progress))
   ).pipe(Effect.provide(NodeServices.layer))
 
-/** Content of the read tables and of the log's own row. */
+/** Returns the content of the read tables and of the log's row in vatproof.logs. */
 const contents = texts(
   `SELECT 'log ' || (next_position, last_recorded_at)::text AS text FROM vatproof.logs
    UNION ALL SELECT concat_ws(' ', 'projection', name, version, position) FROM vatproof.projections
@@ -69,7 +69,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     { arbitrary: { runs: damages.length } }
   )
 
-  it.effect("finds missing, surplus and different rows, and corrects the log's own row", function* () {
+  it.effect("counts and corrects missing, surplus and different rows, and corrects the log's row", function* () {
     const before = yield* contents
     yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
     yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
@@ -107,7 +107,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
   })
 
-  it.effect("leaves synchronous tables unchanged when it is killed, and can be repeated", function* () {
+  it.effect("leaves inline tables unchanged when it is killed, and can be repeated", function* () {
     yield* happen([])
     const before = yield* contents
     const isInline = (row: string) => !row.startsWith("event_index ")
@@ -123,7 +123,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.deepStrictEqual(yield* contents, before)
   })
 
-  it.effect("fails on a log with a gap", function* () {
+  it.effect("fails if an event is missing in the log", function* () {
     yield* tamper("DELETE FROM vatproof.events WHERE position = 3")
     assert.containSubset(yield* Effect.flip(rebuild(["streams"])), { _tag: "LogGap", from: 0 })
   })

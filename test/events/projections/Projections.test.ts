@@ -52,7 +52,7 @@ const companyNames = MigratedDatabase.asAdministrator(
   })
 )
 
-/** Transactions that the database has counted. Those of the last second may be missing, so the count is approximate. */
+/** Returns the approximate number of transactions of the database. Its statistics may lack those of the last second. */
 const transactions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { count } = yield* SqlSchema.findOne({
@@ -98,7 +98,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     )
   })
 
-  it.effect("is not reported as stalled after an hour without events", function* () {
+  it.effect("is not reported as stalled if the log had no events for an hour", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
@@ -110,7 +110,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     yield* projections.upToDate(EventIndex.eventIndex)
   })
 
-  it.effect("does not update a table of a newer version, and does not retry repeatedly", function* () {
+  it.effect("does not update a table of a newer version, and does not retry in a busy loop", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* append("source-vies", "SourceRecovered", {})
@@ -134,13 +134,13 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
     const refused = yield* Effect.result(projections.upToDate(EventIndex.eventIndex))
     assert.match(
       String(Result.getOrThrow(Result.flip(refused)).cause),
-      new RegExp(`found 0 of the [0-9]+ events from position ${position + 1} on`, "u")
+      new RegExp(`positions ${position + 1} to [0-9]+ have only 0 events`, "u")
     )
   })
 })
 
 describe("Projections in the background", () => {
-  it.live("and their readers continue after a text that Postgres cannot store as JSON", () =>
+  it.live("advance past an event with a text that Postgres cannot convert to JSON", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
@@ -159,7 +159,7 @@ describe("Projections in the background", () => {
     }).pipe(Effect.provide(testLayer, { local: true }))
   )
 
-  it.live("spread the events of a busy second over most of the next one", () =>
+  it.live("spread their work on the events of a busy second over most of the next second", () =>
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })
@@ -171,7 +171,7 @@ describe("Projections in the background", () => {
         Effect.repeat({ until: (states) => states.every(({ lag }) => lag === 0), schedule: Schedule.spaced("20 millis") }),
         Effect.timeout("15 seconds")
       )
-      // The notary then waits for the rest of the second.
+      // The projection pauses for the rest of the second.
       assert.deepStrictEqual(clock.waits().slice(0, 2), [320, 320])
     }).pipe(Effect.scoped, Effect.provide(MigratedDatabase.layer))
   )

@@ -1,4 +1,4 @@
-/** vatproof.append: compares a batch with single commands, and tests each rejection within a batch. */
+/** Tests vatproof.append: compares a batch with the same commands one by one, and tests each rejection within a batch. */
 import { Arbitrary, Effect, Exit, Metric, Schema } from "effect"
 import * as Append from "#events/store/Append.ts"
 import type { AppendError, Appended } from "#events/store/AppendCommand.ts"
@@ -43,7 +43,7 @@ type Known = Step & { readonly isStored: boolean }
 
 const minuteOf = (exit: Exit.Exit<Appended, unknown>) => (Exit.isSuccess(exit) ? exit.value.minute : null)
 
-/** Positions of the newest answers after some single events. */
+/** Appends some single events, and returns the positions of the newest answers. */
 const newestOf = (steps: ReadonlyArray<Step>) => {
   const newest = new Map<string, number>()
   for (const [index, { answeredAt, latest }] of steps.entries()) {
@@ -53,7 +53,7 @@ const newestOf = (steps: ReadonlyArray<Step>) => {
   return newest
 }
 
-/** Appends a batch in one call, and in one call per command. Both apply the same commands and are rolled back. */
+/** Appends the same commands once in one call and once in one call per command, each in a transaction that is rolled back. */
 const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps: ReadonlyArray<Known>) {
   const append = yield* Append.make
   const first = before.map((step) => prepare(step))
@@ -105,17 +105,17 @@ const counts = Effect.all({
 
 const counted = { minute: { bucket: "m", limit: 9 } }
 
-/** A rejected command, its error, and the calls in its rate window afterwards. */
+/** Rejected commands: the reason, the command, its error, and the number of calls in its rate window afterwards. */
 const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> = [
   ["the identity epoch has changed", { ...counted, epoch: 1 }, { refused: "PreconditionFailed", outdated: "identity" }, 0],
   [
-    "another answer is the newest",
+    "a newer answer than the cached one exists",
     { ...counted, newest: { key: "p", isRight: false } },
     { refused: "PreconditionFailed", outdated: "answer" },
     0
   ],
   [
-    "there is no answer under the key",
+    "there is no answer for the key",
     { ...counted, newest: { key: "q", isRight: true } },
     { refused: "PreconditionFailed", outdated: "answer" },
     0
@@ -134,7 +134,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
     1
   ],
   [
-    "epoch, answer, minute and meter refuse",
+    "identity epoch, answer, rate window and meter all reject it",
     {
       epoch: 1,
       newest: { key: "p", isRight: false },
@@ -158,7 +158,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
   )
 
   it.effect.prop(
-    "with few or no rejections has the same result as its commands one by one",
+    "with few rejections has the same result as its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -230,7 +230,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("compares repeated answers with those stored before", () =>
+  it.effect("compares its cached answers with the answers that were stored before the batch", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -274,7 +274,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is retried is also found in the previous partition", function* () {
+  it.effect("that is retried is recognised if its events are in the previous partition", function* () {
     const last = 2 ** 26 - 1
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
     const outcomes = yield* undone(

@@ -1,4 +1,4 @@
-/** Rate windows in vatproof.append, with concurrent vatproof.count_calls and other callers. */
+/** Tests the rate windows in vatproof.append, also with concurrent vatproof.count_calls and other callers. */
 import { Deferred, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Append from "#events/store/Append.ts"
@@ -7,7 +7,7 @@ import { plain, prepare, type Step, texts, undone } from "#test/support/Batches.
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A batch that is stored as a whole, and one that is stored command by command. */
+/** One batch that is stored as a whole, and one that is stored command by command. */
 const batchesFor = (bucket: string, limit = 9) => {
   const step: Step = { ...plain, minute: { bucket, limit } }
   return {
@@ -20,14 +20,14 @@ const clear = MigratedDatabase.execute("DELETE FROM vatproof.rate_windows")
 
 const minute = "minute/"
 
-/** Counts one call in each of these minutes. */
+/** Counts one call in each of these rate windows. */
 const countCalls = (minutes: ReadonlyArray<string>) => {
   const names = `'{${minutes.join(",")}}'`
   const taken = `vatproof.count_calls(0::smallint, '{}', ${names}, ${names}, array_fill(1::bigint, ARRAY[${minutes.length}]))`
   return texts(`SELECT unnest(taken)::text AS text FROM ${taken}`)
 }
 
-/** Counts calls through the service's own function, in a transaction of its own. */
+/** Counts calls with vatproof.count_calls, in a transaction of its own. */
 const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>) {
   const count = yield* CallCounter.make
   return yield* Effect.forEach(
@@ -41,9 +41,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
   it.effect.each([
     ["begin anew when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
     ["continue while they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
-    ["begin anew when they have ended by a clock that was set back", "10 minutes", "-1 second", [1, 2], 60_000],
-    ["continue while they have not ended by a clock that was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
-    ["begin anew when they would end later than a new window could", "10 minutes", "10 minutes", [1, 2], 60_000]
+    ["begin anew when they have ended, although the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
+    ["continue while they have not ended, although the clock was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
+    ["begin anew when their end is later than the end of a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
   ] as const)("%s", function* ([_, ahead, ends, taken, endsInMs]) {
     const append = yield* Append.make
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)
@@ -92,7 +92,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
               yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket = ${`${minute}a`} FOR UPDATE`
               yield* Deferred.succeed(isLocked, undefined)
               yield* Deferred.await(isWaiting)
-              // A call that waits for the first window has not locked another one.
+              // A call that waits for the lock of the first window has locked no other window.
               yield* sql`SELECT FROM vatproof.rate_windows WHERE bucket <> ${`${minute}a`} FOR UPDATE NOWAIT`
             }).pipe(sql.withTransaction)
           )
@@ -119,7 +119,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     }
   )
 
-  it.effect("are read without those of other callers", function* () {
+  it.effect("are read without reading the rate windows of other callers", function* () {
     const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)
     yield* MigratedDatabase.execute("ANALYZE vatproof.rate_windows")

@@ -1,6 +1,6 @@
 /**
- * Stored events stay readable permanently. `fixtures/<Type>.<version>.json` holds the stored data of a version. Each new type or version
- * adds a file, and released files never change.
+ * Stored events stay readable forever. `fixtures/<Type>.<version>.json` has the stored data of an event of one version. A new type or
+ * version adds a file. The file of a released version never changes.
  */
 import { Effect, Result, Schema } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
@@ -22,11 +22,11 @@ const canonical = (value: Schema.Json) => Result.getOrThrow(CanonicalJson.encode
 const nameOf = ({ schemaVersion, type }: { readonly type: string; readonly schemaVersion: number }) => `${type}.${schemaVersion}`
 
 describe("the catalogue of events", () => {
-  it("has one fixture per type and version, and no other fixtures", () => {
+  it("has one fixture for each type and version, and there are no other fixtures", () => {
     assert.deepStrictEqual(fixtures, Catalogue.eventTypes.map(nameOf).toSorted())
   })
 
-  it("has no duplicate versions", () => {
+  it("has each version of a type once", () => {
     assert.strictEqual(new Set(Catalogue.eventTypes.map(nameOf)).size, Catalogue.eventTypes.length)
   })
 
@@ -43,7 +43,7 @@ describe("the catalogue of events", () => {
   }
 })
 
-/** The bytes that today's code would store for a stored event. */
+/** Encodes the data of a stored event again, as the current code stores it. */
 const storedAgain = Effect.fnUntraced(function* (schema: Schema.Codec<unknown, unknown>, stored: string) {
   const codec = Schema.toCodecJson(schema)
   const value = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(codec))(stored)

@@ -8,7 +8,7 @@ import * as Catalogue from "#events/store/Catalogue.ts"
 const root = join(import.meta.dirname, "../../..")
 const file = join(root, "docs/events.md")
 
-/** The comment of each event type by its name, on one line. */
+/** Returns the comment of each event type, on one line, by the name of the type. */
 const meanings = new Map(
   readdirSync(join(root, "src/domain"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts"))
@@ -51,7 +51,7 @@ const decodeExamples = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Non
 
 type Field = readonly [path: string, form: string]
 
-/** The fields of a schema, including nested ones: `answer.code`, `attempts[].source`. */
+/** Returns the fields of a schema, including nested fields: `answer.code`, `attempts[].source`. */
 const fieldsOf = (form: Form, resolve: (form: Form) => Form, path: string): ReadonlyArray<Field> => {
   const whole = resolve(form)
   const others = whole.anyOf?.map(resolve) ?? [whole]

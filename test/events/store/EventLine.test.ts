@@ -24,7 +24,7 @@ const event = new StoredEvent({
 })
 
 describe("An event as a line of text", () => {
-  it("is canonical JSON, and survives a round trip", () => {
+  it("is canonical JSON, and is parsed to the same event", () => {
     const line = format(event)
     const value = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))(line)
     assert.strictEqual(Result.getOrThrow(CanonicalJson.encode(value)), line)
@@ -32,7 +32,7 @@ describe("An event as a line of text", () => {
     assert.deepInclude(readData(event), { event_id: "not this one" })
   })
 
-  it("is rejected in any other spelling", () => {
+  it("is rejected in any other form", () => {
     const line = format(event)
     const spellings = [
       ` ${line}`,
@@ -50,7 +50,7 @@ describe("An event as a line of text", () => {
     for (const spelling of spellings) assert.isTrue(Result.isFailure(parse(spelling)), spelling)
   })
 
-  it("differs after a change of any character", () => {
+  it("is rejected or parsed to another event after a change of any character", () => {
     const line = format(event)
     for (let i = 0; i < line.length; i += 1) {
       const changed = `${line.slice(0, i)}${line.charAt(i) === "0" ? "1" : "0"}${line.slice(i + 1)}`

@@ -1,4 +1,4 @@
-/** Compares the event store with a small model. */
+/** Compares the event store with a small model of it. */
 import { Arbitrary, Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
@@ -30,13 +30,13 @@ const commandOf = (run: string, step: Step): AppendCommand => {
   return { stream: `${run}-${step.stream}`, expectedVersion: step.expected, events: [first, ...rest, ...last], charge }
 }
 
-/** The VAT ID of a command's answer. */
+/** Returns the VAT ID of the answer in a command. */
 const latestOf = ({ events }: AppendCommand) => {
   const event = events.at(-1)
   return event?.type === VatIdVerified.type ? VatIdVerified.read(event).vat_id : undefined
 }
 
-/** The expected result. */
+/** The result that the model expects. */
 interface Model {
   head: number
   readonly versions: Map<string, number>
@@ -85,7 +85,7 @@ const headOf = Effect.map(
   (rows) => rows.get("head") ?? -1
 )
 
-/** Asserts the invariants of every log. */
+/** Asserts the invariants that every log has. */
 const assertSound = Effect.gen(function* () {
   const head = yield* headOf
   const facts = yield* numbers(`
@@ -121,7 +121,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
   const newRun = () => `run${(runs += 1)}`
 
   it.effect.prop(
-    "returns the results of a model for sequential commands",
+    "returns the same results as the model for sequential commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 12 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -153,7 +153,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
   )
 
   it.effect.prop(
-    "stays consistent under concurrent commands",
+    "keeps the invariants of the log under concurrent commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 2, maxLength: 30 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -188,7 +188,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     { arbitrary: { runs: 40 } }
   )
 
-  it.effect("is consistent after all tests above", () => assertSound)
+  it.effect("has kept the invariants of the log in all tests above", () => assertSound)
 
   it.effect("keeps positions dense and meters within their caps over several replicas", function* () {
     const replica = Effect.map(
@@ -226,7 +226,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     )
   })
 
-  it.effect("stores all commands of a batch but those that the database rejects", function* () {
+  it.effect("stores all commands of a batch except those that the database rejects", function* () {
     const command = (stream: string): AppendCommand => ({
       stream,
       expectedVersion: null,
@@ -249,7 +249,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     yield* assertSound
   })
 
-  it.effect("returns events as written, by position and by stream", function* () {
+  it.effect("returns events unchanged, by position and by stream", function* () {
     const events = yield* EventStore
     const data = { text: 'Bestätigung € 😀 \u0000 \\ "', nested: [null, true, 1.5, { b: 1, a: 2 }] }
     const command: AppendCommand = {

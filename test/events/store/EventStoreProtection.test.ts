@@ -1,4 +1,4 @@
-/** Protections in the database: rights restrict the service's role, and triggers restrict a superuser. */
+/** Protection of the log in the database: rights restrict the role of the service, and triggers restrict a superuser. */
 import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
@@ -123,7 +123,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* fingerprint, before)
   })
 
-  it.effect("belongs to a role without login, as do all related objects", function* () {
+  it.effect("belongs to a role without login, like all other objects in the schema", function* () {
     const sql = yield* SqlClient.SqlClient
     const find = SqlSchema.findAll({
       Request: Schema.Void,
@@ -137,7 +137,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* find(undefined), [])
   })
 
-  it.effect("does not prevent further appends by the service's role", function* () {
+  it.effect("does not keep the role of the service from appending further events", function* () {
     const sql = yield* SqlClient.SqlClient
     const who = SqlSchema.findOne({
       Request: Schema.Void,

@@ -25,7 +25,7 @@ const held = Effect.gen(function* () {
   return { ask, batches, first, go: Deferred.succeed(go, undefined) }
 })
 
-it.effect("puts all waiting calls into the next batch, and returns to each its own result", function* () {
+it.effect("puts all waiting inputs into the next batch, and returns to each caller the result of its input", function* () {
   const { ask, batches, first, go } = yield* held
   const others = [yield* ask(2), yield* ask(3)]
   yield* go
@@ -33,7 +33,7 @@ it.effect("puts all waiting calls into the next batch, and returns to each its o
   assert.deepStrictEqual(batches, [[1], [2, 3]])
 })
 
-it.effect("rejects callers beyond the limit", function* () {
+it.effect("rejects callers beyond the maximum number of waiting callers", function* () {
   const { ask, go } = yield* held
   const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
   assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
@@ -41,21 +41,21 @@ it.effect("rejects callers beyond the limit", function* () {
   assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
 })
 
-it.effect("rejects callers that have waited 3 s when a batch starts, without running their input", function* () {
+it.effect("rejects callers that have waited for 3 s when a batch begins, without running their inputs", function* () {
   const { ask, batches, first, go } = yield* held
   const early = yield* ask(2)
   yield* TestClock.adjust("2 seconds")
   const late = yield* ask(3)
   yield* TestClock.adjust("1100 millis")
   yield* go
-  assert.strictEqual(yield* Fiber.join(first), 2, "what has begun is finished")
+  assert.strictEqual(yield* Fiber.join(first), 2, "the batch in flight completes")
   assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
   assert.strictEqual(yield* Fiber.join(late), 6)
   assert.deepStrictEqual(batches, [[1], [3]])
   assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
 })
 
-it.effect("serves all other and later callers when one callback throws", function* () {
+it.effect("returns results to all other callers, and to later ones, if one callback throws", function* () {
   const { ask, first, go } = yield* held
   first.addObserver(() => assert.fail("this caller throws"))
   const beside = yield* ask(2)

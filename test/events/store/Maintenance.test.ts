@@ -25,7 +25,7 @@ const append = (count: number) =>
     })
   )
 
-/** Runs `effect` while another session's transaction with `statement` is open. */
+/** Runs `effect` while the transaction of another session, which has run `statement`, is open. */
 const beside = Effect.fnUntraced(function* <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) {
   const [isBegun, isDone] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const other = yield* Effect.forkScoped(
@@ -52,7 +52,7 @@ const untilSwept = <A, R>(condition: Effect.Effect<boolean, A, R>) =>
   condition.pipe(Effect.repeat({ until: (isTrue) => isTrue, schedule: Schedule.spaced("10 millis") }))
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it) => {
-  it.effect("keeps two partitions ahead of the head, protected like the first", function* () {
+  it.effect("creates two partitions in advance, protected like the first one", function* () {
     assert.deepStrictEqual(yield* partitions, ["events_p0", "events_p1", "events_p2"])
     yield* setHead(partitionSize)
     yield* Effect.scoped(
@@ -68,7 +68,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("is safe on several replicas at once", function* () {
+  it.effect("succeeds on several replicas at once", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* setHead(3 * partitionSize)
     const turns = Array.from({ length: 6 }, () => sql`SELECT vatproof.ensure_partitions(0::smallint)`)
@@ -77,7 +77,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("lets an append span two partitions", function* () {
+  it.effect("creates partitions in time for an append that fills one and begins the next", function* () {
     yield* setHead(partitionSize - 2)
     assert.strictEqual((yield* append(4)).position, partitionSize - 2)
     const events = yield* EventStore
@@ -93,7 +93,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     ])
   })
 
-  it.effect("deletes expired windows only", function* () {
+  it.effect("deletes only expired rate windows", function* () {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
         SELECT 'window ' || h, 1, now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
@@ -107,7 +107,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
   })
 
-  it.effect("skips a window that restarts meanwhile, without blocking its caller", function* () {
+  it.effect("skips a rate window that begins anew meanwhile, and does not block the caller", function* () {
     yield* MigratedDatabase.execute(
       "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
     )
@@ -122,7 +122,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     assert.deepStrictEqual(yield* left, ["renewed"])
   })
 
-  it.effect("deletes all expired windows, regardless of their number", function* () {
+  it.effect("deletes all expired rate windows, even if they are more than one statement deletes", function* () {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
         SELECT 'many ' || n, 1, now() - interval '1 hour' FROM generate_series(1, 12000) AS n`)
     const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
@@ -131,7 +131,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     )
   })
 
-  it.effect("does not block appends while a reader delays a new partition, and completes its other work", function* () {
+  it.effect("does not block appends while a reader delays a new partition, and completes its other parts", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
     const before = (yield* partitions).length
     const head = partitionSize * (before - 2)
@@ -151,7 +151,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("deletes expired verification tokens after a delay", function* () {
+  it.effect("deletes tokens of mails 90 days after their issue", function* () {
     const account = "0192f0c0-0000-7000-8000-000000000001"
     yield* MigratedDatabase.execute(
       `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`
@@ -166,7 +166,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     assert.deepStrictEqual(yield* left, ["0", "2", "89"])
   })
 
-  it.effect("deletes what uploads left behind, and nothing of an accepted batch", function* () {
+  it.effect("deletes abandoned uploads, but no upload of an accepted batch", function* () {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, batch_id, items, spooled_at)
       SELECT gen_random_uuid(), no, gen_random_uuid(), CASE no WHEN 0 THEN gen_random_uuid() END, '{}', now() - CASE no WHEN 1 THEN interval '50 minutes' ELSE interval '70 minutes' END
       FROM generate_series(0, 2) no`)

@@ -6,7 +6,7 @@ import * as TraceParent from "#events/store/TraceParent.ts"
 const ids = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32}$/u))
 
 describe("the bytes of a trace id", () => {
-  it.prop("equal its hexadecimal digits", [ids], ([id]) => {
+  it.prop("are the bytes of its hexadecimal digits", [ids], ([id]) => {
     assert.strictEqual(Hex.encode(TraceParent.bytesOfTraceId(id)), id)
   })
 })

@@ -1,7 +1,4 @@
-/**
- * Verifies the folder of an export with the log's public key alone: every line, leaf, table row, receipt and proof, and the
- * signed root.
- */
+/** Verifies an export with the log's public key alone: every line, leaf, table row, receipt and proof, and the signed root. */
 import { Effect, FileSystem, Option, Path } from "effect"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
@@ -32,7 +29,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 
-/** `kept` are checkpoints of the log from other places. */
+/** `kept` are checkpoints of the log that were kept outside of the export. */
 export interface ExportAuditOptions {
   readonly directory: string
   readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
@@ -40,7 +37,7 @@ export interface ExportAuditOptions {
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
-/** Events verified before the next ones are read. */
+/** Maximum number of events that are read at once. */
 const sectionSize = 2_048
 
 export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: notes, progress, verifiers }: ExportAuditOptions) {
@@ -50,7 +47,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const around = Option.getOrNull(Manifest.surroundings(manifest))
   if (around === null)
     return yield* new ExportFolder.NoExport({
-      message: `${exportFiles.manifest} does not have the hashes that its range requires`
+      message: `${exportFiles.manifest} does not have the hashes of the positions outside of its range`
     })
   const check = LogCheck.make(crypto, findings, around.before)
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
@@ -84,7 +81,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   for (const position of edgesOf(manifest)) {
     const recordedAt = yield* files.recordedAt(position)
     if (recordedAt !== null && isWithin(manifest, recordedAt))
-      findings.add(position, `an event of the period was left out: it was recorded at ${recordedAt}`)
+      findings.add(position, `the export leaves out an event of its period, recorded at ${recordedAt}`)
   }
   files.finish()
   checkpoints.conclude(checkpoint, check, around.after)
@@ -112,10 +109,10 @@ const isWithin = ({ recorded_before, recorded_from }: Manifest.ExportManifest, r
 
 const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.Findings) => (event: StoredEvent) => {
   if (isWithin(manifest, event.recorded_at)) return
-  findings.add(event.position, `it was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
+  findings.add(event.position, `the event was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
 }
 
-/** Reads the facts of the key that an event concerns from the files of the export. */
+/** Creates a function that returns the facts of the API key that an event concerns, from the export's file of that key. */
 const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
   const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (read: ExportLines.ReadLine) {
@@ -129,7 +126,7 @@ const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) =>
   })
 }
 
-/** Reads the export's manifest and the checkpoint that this key signed. */
+/** Reads the manifest and the checkpoint of the export. Fails unless one of the keys signed the checkpoint and the manifest fits it. */
 const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
   const path = yield* Path.Path
   const crypto = yield* Crypto
@@ -155,7 +152,7 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
   return { checkpoint, manifest, signedBy: CheckpointAudit.signedBy(crypto, note, verifiers) }
 })
 
-/** The personal documents; null if their folder is missing. */
+/** Creates the comparison of personal documents; null if the export has no folder of them. */
 const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
   const crypto = yield* Crypto
   const fs = yield* FileSystem.FileSystem
@@ -199,7 +196,7 @@ const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal:
         if (expected === null) continue
         const row = yield* rows.take(event.position)
         if (row !== expected)
-          findings.add(event.position, `${table.file} ${row === null ? "has no row" : "has a different row"} for it`)
+          findings.add(event.position, `${table.file} ${row === null ? "has no row" : "has a different row"} for this event`)
       }
     }),
     finish: Effect.forEach(tables, ({ rows }) => rows.finish, { discard: true })

@@ -1,4 +1,4 @@
-/** The folder of an export: which files it has, and what those contain that the manifest alone determines. */
+/** Verifies the folder of an export: the names of its files, and the files whose content follows from the manifest. */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Manifest from "#events/audit/export/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
@@ -7,10 +7,10 @@ import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#
 import { exactText } from "#events/audit/verify/ExactText.ts"
 import type * as Findings from "#events/audit/verify/Findings.ts"
 
-/** The folder is not an export, or a file that describes the rest cannot be read. */
+/** The folder is not an export, or a file that the verification needs first is missing or invalid. */
 export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
 
-/** Rejects links, which could point outside the folder, and special files, which may never end. */
+/** Fails if the folder contains links, which could point outside, or special files, which may never end. */
 export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -22,7 +22,7 @@ export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
 })
 
-/** Compares the files that the manifest alone determines. */
+/** Compares the files whose content follows from the manifest alone. */
 export const compareTexts = Effect.fnUntraced(function* (
   directory: string,
   manifest: Manifest.ExportManifest,
@@ -50,12 +50,12 @@ const exportNames: ReadonlySet<string> = new Set([
   doctypeFile,
   personalFolder
 ])
-/** Files that operating systems put into folders. */
+/** Names of files that operating systems put into folders. */
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
 
 /**
- * Reports unexpected files and a foreign key: a reader takes everything in the folder for part of the export, and the key in it
- * for the signing key.
+ * Reports files that an export does not have, and a public key that did not sign the checkpoint. A reader would take them for a part
+ * of the export and for the signing key.
  */
 export const compareNames = Effect.fnUntraced(function* (
   directory: string,

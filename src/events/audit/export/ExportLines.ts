@@ -1,4 +1,4 @@
-/** The events and leaves of an export, read in the order of their positions. */
+/** Reads the events and leaves of an export in the order of their positions. */
 import { Effect, Option, Path, Result } from "effect"
 import { Hex } from "effect/encoding"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
@@ -9,12 +9,12 @@ import type * as Findings from "#events/audit/verify/Findings.ts"
 import type { Hash } from "#events/merkle/MerkleTree.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 
-/** An event and the line it was read from. */
+/** An event, and the line of the export that it was read from. */
 export interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
   readonly line: string
 }
 
-/** Reads events and leaves of the next positions. A request for none reports the remaining lines. */
+/** Creates a function that reads the events and leaves of the next positions. With `from` = `to` it reports the remaining lines. */
 export const make = Effect.fnUntraced(function* (directory: string, manifest: ExportManifest, findings: Findings.Findings) {
   const path = yield* Path.Path
   const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
@@ -24,7 +24,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   let ahead: ReadLine | null = null
   let expected = manifest.from
 
-  /** Returns the next event in order. Lines that are no event, or out of order, are reported and skipped. */
+  /** Returns the next event. Reports and skips lines that are not an event or that are out of order. */
   const nextEvent = Effect.gen(function* () {
     for (let line = yield* nextLine; line !== null; line = yield* nextLine) {
       const read = EventLine.parseWhole(line)
@@ -33,9 +33,9 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
       else {
         const { data, event, personal } = read.success
         const { position } = event
-        if (personal !== undefined) findings.add(position, `${exportFiles.events} has a personal document in it`)
+        if (personal !== undefined) findings.add(position, `${exportFiles.events} contains a personal document`)
         if (position >= expected && position < manifest.to) return { data, event, line }
-        findings.add(position, `${exportFiles.events} has the event where it does not belong`)
+        findings.add(position, `${exportFiles.events} has this event in the wrong place`)
       }
     }
     return null
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   const leafAt = (line: string | null, position: number): Hash => {
     const hex = /^\d+ ([\da-f]{64})$/u.exec(line ?? "")?.[1]
     const hash = hex === undefined ? null : Option.getOrNull(Result.getSuccess(Hex.decode(hex)))
-    if (hash === null) findings.add(position, `${exportFiles.leaves} does not have its leaf`)
+    if (hash === null) findings.add(position, `${exportFiles.leaves} does not have the leaf of this event`)
     return hash ?? new Uint8Array()
   }
 
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   })
 })
 
-/** Returns the position that a malformed line claims. */
+/** Returns the position that stands in a malformed line; null if there is none. */
 const claimedPosition = (line: string) => {
   const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
   return claimed === undefined ? null : Number(claimed)

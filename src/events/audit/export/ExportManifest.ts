@@ -1,6 +1,6 @@
 /**
- * The manifest of an export: its range of positions, and the subtree hashes of all other positions, which the root calculation
- * needs.
+ * The manifest of an export: its range of positions, and the hashes of the subtrees over all other positions. With both, a verifier
+ * computes the signed root.
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
@@ -35,9 +35,9 @@ const decode = Schema.decodeUnknownResult(codec)
 export const format = (manifest: ExportManifest): string => `${JSON.stringify(manifest, null, 2)}\n`
 
 export const parse = (text: string): Result.Result<ExportManifest, string> =>
-  Result.mapError(decode(text), () => "it does not have the form that an export writes")
+  Result.mapError(decode(text), () => "it is not the manifest of an export")
 
-/** The subtrees before and after the exported positions. */
+/** Returns the ids of the complete subtrees before and after the exported positions. */
 export const otherNodes = ({ from, size, to }: Pick<ExportManifest, "from" | "to" | "size">) => ({
   before: nodesOf({ from: 0, to: from }),
   after: nodesOf({ from: to, to: size })

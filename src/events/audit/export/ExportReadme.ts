@@ -1,4 +1,4 @@
-/** The README of an export, in German and English: its files and how to verify them. */
+/** Writes the README of an export in German and English: the files, how to verify them, and what that proves. */
 import { exportTables, personalFolder } from "#events/audit/export/ExportTable.ts"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { doctypeFile, indexFile } from "#events/audit/export/MediaDescription.ts"
@@ -60,44 +60,44 @@ Was es nicht beweist: dass die Angaben der Quellen richtig sind.
 
 const english = (manifest: ExportManifest) => `EXPORT OF THE AUDIT LOG ${manifest.log}
 
-Positions ${manifest.from} to ${manifest.to - 1} (${manifest.to - manifest.from} events) of ${manifest.size} signed ones.
+Positions ${manifest.from} to ${manifest.to - 1} (${manifest.to - manifest.from} events) of ${manifest.size} signed events.
 Left out: ${manifest.from} earlier and ${manifest.size - manifest.to} later events.
-Period: ${manifest.recorded_from ?? "from the beginning"} (included) to ${manifest.recorded_before ?? "the last signed one"} (not included).
-Made ${manifest.exported_at}.
+Period: ${manifest.recorded_from ?? "from the beginning of the log"} (inclusive) to ${manifest.recorded_before ?? "the last signed event"} (exclusive).
+Exported at ${manifest.exported_at}.
 
 ${listOf([
   [indexFile, "describes the tables to the tax authorities' programs (GoBD)"],
-  [doctypeFile, "its document type"],
+  [doctypeFile, "the document type of index.xml"],
   ["*.csv", "the tables: all events, simple validations, qualified confirmations, API keys, plans"],
   [`${personalFolder}/personal.csv`, "names, addresses, references and the exact exchange with the source"],
-  [exportFiles.events, "all events, whole, one a line (JSON as RFC 8785 writes it)"],
-  [`${exportFiles.receipts}/*.json`, "each receipt as its event, as in events.ndjson"],
-  [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which stands alone (c2sp.org/tlog-proof)"],
+  [exportFiles.events, "all events in full, one per line (JSON as RFC 8785 writes it)"],
+  [`${exportFiles.receipts}/*.json`, "the event of each receipt, as in events.ndjson"],
+  [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which can be verified alone (c2sp.org/tlog-proof)"],
   [`${exportFiles.keys}/*.json`, "the event that issued each API key named here; its proof is proofs/key-*.tlog-proof"],
-  [`${exportFiles.proofs}/edge-*`, "prove that the events next to the extent lie outside of the period"],
+  [`${exportFiles.proofs}/edge-*`, "proofs that the events before and after the exported positions are outside of the period"],
   [exportFiles.checkpoint, "the signed state of the log (c2sp.org/tlog-checkpoint)"],
-  [exportFiles.leaves, "position and leaf hash (RFC 6962), one a line"],
-  [exportFiles.documents, "position and personal document (JSON), one a line, or that it is erased"],
-  [exportFiles.manifest, "the extent, and the hashes of the positions that are not exported"],
+  [exportFiles.leaves, "position and leaf hash (RFC 6962), one per line"],
+  [exportFiles.documents, "position and personal document (JSON), or the word erased, one per line"],
+  [exportFiles.manifest, "the exported positions, and the hashes of the other positions"],
   [exportFiles.verifier, "the public key; trust it only if you know it from elsewhere too"]
 ])}
 
-CHECK IT: npm run vatproof -- audit verify --export <folder> --key <public key>
-computes everything again and names the position of each entry that is not the signed one.
+VERIFY: npm run vatproof -- audit verify --export <folder> --key <public key>
+recomputes everything and prints the position of each entry that differs from the signed one.
 
-A leaf is SHA-256(0x00 || text), where text is the event as canonical JSON without data and metadata, but with data_sha256 and
-metadata_sha256 in their places: the SHA-256 of their canonical JSON.
+A leaf hash is SHA-256(0x00 || text). The text is the event as canonical JSON, with data_sha256 and metadata_sha256 in place of data
+and metadata. These are the SHA-256 of the canonical JSON of data and of metadata.
 
-TABLES: text that begins like a formula (=, +, -, @, tab, carriage return, also after white space) has an apostrophe (') in front in the tables, so that no
+TABLES: a text that begins like a formula (=, +, -, @, tab, carriage return, also after white space) starts with an apostrophe (') in the tables, so that no
 spreadsheet runs it. Control characters are replaced by spaces. ${exportFiles.events} and ${exportFiles.documents} have the text unchanged. ${doctypeFile} has
-what ${indexFile} uses; where the tax authorities' whole document type (gdpdu-01-09-2004.dtd) is wanted, put it beside and name it in the second line of a
-copy of ${indexFile}, which is valid by it too.
+only the elements that ${indexFile} uses. To use the complete document type of the tax authorities (gdpdu-01-09-2004.dtd), put it into the folder and name
+it in the second line of a copy of ${indexFile}: the copy is valid, too.
 
-PERSONAL DATA is in the folder ${personalFolder} alone. Delete it, and the rest of the export stays verifiable.
-A document is genuine if its SHA-256 equals personal_sha256 of its event.
+PERSONAL DATA is only in the folder ${personalFolder}. If you delete the folder, the rest of the export can still be verified.
+A document is genuine if its SHA-256 equals personal_sha256 in its event.
 
-What this proves: no event in the extent of this export was changed, removed, inserted or swapped after it was signed.
-What it does not prove: that what the sources said is right.
+This proves that no event of this export was changed, removed, inserted or swapped after it was signed.
+It does not prove that the answers of the sources are right.
 `
 
 export const readmeOf = (manifest: ExportManifest): string => `${german(manifest)}\n\n${english(manifest)}`

@@ -1,7 +1,7 @@
 /**
  * The CSV tables of an export, for import into an auditor's program. Names and descriptions are German, because German tax
- * auditors read them (GoBD, data media exchange). Every cell comes from an event, its personal document or the event that gave
- * its key to the account, so a verifier can recompute each table.
+ * auditors read them (GoBD, data media exchange). Every cell comes from an event, from its personal document, or from the event by
+ * which the account got the API key. A verifier can therefore recompute each table.
  */
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
@@ -11,17 +11,14 @@ import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The facts of a key in the event that gave it to an account: its issue, or its claim by another account. */
+/** The facts of an API key, from the event by which an account got the key: its issue, or its claim by another account. */
 export interface KeyFacts {
   readonly keyId: string
   readonly accountId: string
   readonly prefix: string
 }
 
-/**
- * An event with its parsed data and its personal document. `personal` is null once erased, undefined without a document. `key` is
- * null for an event that concerns no key.
- */
+/** An event with its parsed data, its personal document, and the API key that it concerns (null for an event without a key). */
 export interface ExportedEvent {
   readonly event: StoredEvent
   readonly data: unknown
@@ -29,7 +26,7 @@ export interface ExportedEvent {
   readonly key: KeyFacts | null
 }
 
-/** Text is quoted, numbers are whole, dates are YYYY-MM-DD. */
+/** A column. `cell` returns its value: text, a whole number, or a date as YYYY-MM-DD. */
 export interface ExportColumn {
   readonly name: string
   readonly description: string
@@ -37,7 +34,7 @@ export interface ExportColumn {
   readonly cell: (row: ExportedEvent) => string | number | null
 }
 
-/** `isRow` selects the events that become rows. The first column, the position, is the key of each table. */
+/** A table. `isRow` selects the events that become rows. The first column of each table is the position, its key. */
 export interface ExportTable {
   readonly file: string
   readonly name: string
@@ -49,10 +46,10 @@ export interface ExportTable {
 export const delimiter = ";"
 export const lineEnd = "\r\n"
 
-/** The header line with the column names. */
+/** Returns the header line with the names of the columns. `by` separates cells. */
 export const headerOf = ({ columns }: ExportTable, by = delimiter): string => columns.map(({ name }) => quoted(name)).join(by)
 
-/** Returns the row of an event; null if the table has none for it. */
+/** Returns the row of an event; null if the table has no row for the event. */
 export const rowOf = ({ columns, isRow }: ExportTable, row: ExportedEvent, by = delimiter): string | null =>
   !isRow(row)
     ? null
@@ -70,13 +67,13 @@ const textAt = (value: unknown, path: ReadonlyArray<string>): string | null => {
   return typeof scalar === "string" || typeof scalar === "number" || typeof scalar === "boolean" ? String(scalar) : null
 }
 
-/** Reads from the event's data. */
+/** Creates a cell with the value at a path in the event's data. */
 const at =
   (...path: ReadonlyArray<string>) =>
   ({ data }: ExportedEvent) =>
     textAt(data, path)
 
-/** Reads from the personal document. */
+/** Creates a cell with the value at a path in the personal document. */
 const inDocument =
   (...path: ReadonlyArray<string>) =>
   ({ personal }: ExportedEvent) =>
@@ -110,7 +107,7 @@ const recorded: ReadonlyArray<ExportColumn> = [
   },
   text("recorded_at", "Zeitpunkt der Speicherung (UTC, ISO 8601)", ({ event }) => event.recorded_at)
 ]
-/** Returns the key that an event concerns: the stream of a validation, or the key named in other events. */
+/** Returns the id of the API key that an event concerns: from its data, or for a validation from its stream. Null without a key. */
 export const keyIdOf = ({ event, data }: Pick<ExportedEvent, "event" | "data">): string | null => {
   const id = textAt(data, ["key_id"]) ?? event.stream_id.replace(/^key-/u, "")
   return idForm.test(id) ? id : null
@@ -120,7 +117,7 @@ const decodeKey = Schema.decodeUnknownOption(
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
 )
 
-/** Returns the facts of a key from the event that gave it to an account; null for other events. */
+/** Returns the facts of an API key from the event by which an account got the key; null for other events. */
 export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
   type !== ApiKeyIssued.type && type !== ApiKeyClaimed.type
     ? null
@@ -128,13 +125,13 @@ export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
         Option.map(decodeKey(data), ({ account_id, key_id, prefix }) => ({ keyId: key_id, accountId: account_id, prefix }))
       )
 
-/** Reads actor and reason from the event's metadata. */
+/** Creates a cell with a value of the event's metadata, such as the operator and the reason. */
 const inMetadata =
   (name: string) =>
   ({ event }: ExportedEvent) =>
     textAt(EventLine.readJson(event.metadata), [name])
 
-/** The columns of account and key of an event that may name its key alone. */
+/** Columns with account and API key, for events that may name only the key. */
 export const ofKey: ReadonlyArray<ExportColumn> = [
   text(
     "account_id",
@@ -276,7 +273,7 @@ const plans: ExportTable = {
   ]
 }
 
-/** The folder that can be deleted from an export: the rest stays verifiable. */
+/** The folder with all personal data. The rest of an export can be verified without it. */
 export const personalFolder = "personal"
 
 export const personalTable: ExportTable = {

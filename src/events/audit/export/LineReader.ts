@@ -1,19 +1,20 @@
-/** Reads a text file line by line, on demand and byte-exact: a line is everything up to the one expected line end. */
+/** Reads a text file line by line, on demand and byte-exact: only the expected line end separates lines. */
 import { Effect, FileSystem, type PlatformError, Pull, type Scope, Stream } from "effect"
 
 /** Returns the next line without its end; null after the last one. */
 export type NextLine = Effect.Effect<string | null, PlatformError.PlatformError>
 
-/** Exports have no longer lines; the beginning of a longer one is returned as a line. */
+/** Maximum length of a line, which no export exceeds. The beginning of a longer line is returned as a line. */
 const maxLine = 16_777_216
 
-/** Markers for malformed input, which equal no line of an export. */
+/** Lines that stand for malformed input. No export contains them. */
 const notUtf8 = "the rest is not UTF-8"
 const unended = " (without its end of line)"
 
 /**
- * A missing file has no lines. A byte order mark belongs to the first line, and line ends other than `end` belong to their line.
- * An unterminated last line and bytes that are not UTF-8 become lines that no export contains.
+ * Opens a file and returns a function that reads the next line. A missing file has no lines. A byte order mark belongs to the first
+ * line, and a line end other than `end` belongs to its line. An unterminated last line, or bytes that are not UTF-8, become lines
+ * that no export contains.
  */
 export const open = Effect.fnUntraced(function* (
   file: string,
@@ -65,8 +66,8 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads lines that begin with a position. Returns the line of the requested position, or null. Positions are requested in
- * ascending order; `stray` receives lines that were not requested.
+ * Reads lines that begin with a position. `take` returns the line of a position, or null. It must be called in ascending order.
+ * `stray` receives the lines of other positions.
  */
 export const byPosition = (next: NextLine, stray: (line: string) => void) => {
   let ahead: string | null = null
@@ -82,7 +83,7 @@ export const byPosition = (next: NextLine, stray: (line: string) => void) => {
       }
       return null
     }),
-    /** Reports the remaining lines as strays. */
+    /** Passes the remaining lines to `stray`. */
     finish: Effect.gen(function* () {
       for (let line = ahead ?? (yield* next); line !== null; line = yield* next) stray(line)
       ahead = null

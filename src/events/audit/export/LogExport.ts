@@ -1,4 +1,4 @@
-/** Writes a range of the log to a folder: tables, all events as lines, and all proofs. */
+/** Exports a range of the log to a folder: tables, all events as lines, personal documents, and proofs. */
 import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } from "effect"
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -35,8 +35,8 @@ import { TreeStore } from "#events/notary/TreeStore.ts"
 export class ExportRefused extends Schema.TaggedError<ExportRefused>()("ExportRefused", { message: Schema.String }) {}
 
 /**
- * Exports events recorded from `from` (inclusive) to `before` (exclusive); null means unbounded. `verifierKeys` are included as
- * far as they are known.
+ * The export has the signed events that were recorded from `from` (inclusive) to `to` (exclusive); null means unbounded.
+ * `verifierKeys` are the public keys to include, if there are any.
  */
 export interface LogExportOptions {
   readonly directory: string
@@ -63,7 +63,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const checkpoint = Option.getOrNull(yield* proofs.newest)
   if (checkpoint === null) {
     return yield* new ExportRefused({
-      message: "The log was never signed, so an export would prove nothing: give the service a NOTARY_KEY"
+      message: "The log was never signed, so an export would prove nothing: set NOTARY_KEY for the service"
     })
   }
   const manifest = yield* manifestOf(options, checkpoint)
@@ -116,7 +116,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.writeFileString(into(indexFile), mediaDescription(supplierOf(manifest)))
   yield* fs.writeFileString(into(doctypeFile), doctype)
   yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))
-  // Written last: an export without it is incomplete.
+  // The manifest is written last: an export without manifest is incomplete.
   yield* fs.writeFileString(into(exportFiles.manifest), format(manifest))
   return manifest
 }, Effect.scoped)
@@ -127,7 +127,7 @@ const manifestOf = Effect.fnUntraced(function* (options: LogExportOptions, check
   const positionAt = yield* makePositionAt
   const from = options.from === null ? 0 : Math.min(yield* positionAt(options.from), size)
   const to = options.to === null ? size : Math.min(yield* positionAt(options.to), size)
-  if (to <= from) return yield* new ExportRefused({ message: "No signed event was recorded in that time" })
+  if (to <= from) return yield* new ExportRefused({ message: "No signed event was recorded in the period" })
   const { after, before } = otherNodes({ from, to, size })
   const readNodes = tree.readNodes(size)
   const hashesOf = (nodes: typeof after) =>
@@ -164,9 +164,7 @@ const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/**
- * Creates the folder, or accepts an empty one. Exports contain personal data, so a new folder is accessible to its owner only.
- */
+/** Creates the folder, or accepts an empty one. A new folder is accessible to its owner only, because exports contain personal data. */
 const prepareFolder = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
@@ -176,7 +174,7 @@ const prepareFolder = Effect.fnUntraced(function* (directory: string) {
 
 type Into = (...names: ReadonlyArray<string>) => string
 
-/** Appends events to the lines, the leaves and the tables. */
+/** Creates a function that appends events to the files of lines, leaves, personal documents and tables. */
 const makeWriters = Effect.fnUntraced(function* (into: Into) {
   const fs = yield* FileSystem.FileSystem
   const crypto = yield* Crypto
@@ -213,7 +211,7 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
 
 type Prover = Effect.Success<ReturnType<typeof makeProver>>
 
-/** Writes an event and its proof to separate files. */
+/** Creates a function that writes an event and its proof to a file each. */
 const makeProver = Effect.fnUntraced(function* (
   into: Into,
   proofs: Effect.Success<typeof EventProofs.make>,
@@ -228,7 +226,7 @@ const makeProver = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns the facts of keys and writes each key with its proof on first use. */
+/** Creates a function that returns the facts of an API key. On the first use of a key it writes the key's event and proof to files. */
 const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
   const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (keyId: string | null) {
@@ -243,19 +241,22 @@ const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.mak
   })
 }
 
-/** File names of proofs, without extension. */
+/** Name of the proof of an API key, and of an event next to the range, without extension. */
 export const keyName = (keyId: string) => `key-${keyId}`
 export const edgeName = (position: number) => `edge-${position}`
 
-/** The positions next to the range, where the period is bounded: their times prove that no event of the period is missing. */
+/**
+ * Returns the positions just before and after the range, if the period is bounded on that side. The times of these events prove that
+ * the export leaves out no event of the period.
+ */
 export const edgesOf = ({ from, recorded_before, recorded_from, size, to }: ExportManifest): ReadonlyArray<number> => [
   ...(recorded_from !== null && from > 0 ? [from - 1] : []),
   ...(recorded_before !== null && to < size ? [to] : [])
 ]
 
-/** Marks an erased document; no document has this text. */
+/** Stands in place of an erased document. No document has this text. */
 export const erased = "erased"
 
-/** Returns the receipt's id as a file name. An id of another form never becomes a file name. */
+/** Returns the receipt's id as a file name; the position instead, if the id could be an unsafe file name. */
 export const receiptName = ({ position, stream_id }: StoredEvent): string =>
   /^receipt-([A-Z0-9]+(?:-[A-Z0-9]+)*)$/u.exec(stream_id)?.[1] ?? `position-${position}`

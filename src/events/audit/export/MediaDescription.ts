@@ -1,16 +1,16 @@
 /**
- * index.xml and its document type, which describe the CSV files to the tax authorities' programs. Description standard for data
- * media exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur Datenträgerüberlassung", 28 November 2019;
- * read 2026-11).
+ * Writes index.xml and its document type, which describe the CSV files to the tax authorities' programs. They follow the description
+ * standard for data media exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur Datenträgerüberlassung",
+ * 28 November 2019; read 2026-11).
  */
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/export/ExportTable.ts"
 
 export const indexFile = "index.xml"
-/** The standard's complete file has the name gdpdu-01-09-2004.dtd, so this part of it needs another one. */
+/** The name of the complete document type is gdpdu-01-09-2004.dtd. This file has a part of it and therefore another name. */
 export const doctypeFile = "index.dtd"
 
-/** The supplier of the data, and a comment. */
+/** The supplier of the data (name and location), and a comment about the data. */
 export interface ExportSupplier {
   readonly name: string
   readonly location: string
@@ -82,7 +82,7 @@ export const mediaDescription = ({ comment, location, name }: ExportSupplier): s
     ""
   ].join("\n")
 
-/** The part of the document type that this index.xml uses: a document that is valid by it is valid by the whole standard. */
+/** The part of the document type that index.xml uses. An index.xml that is valid by this part is valid by the complete standard. */
 export const doctype = [
   "<!-- Part of the description standard of 1 September 2004 (version 1.5): the elements that the index.xml beside it uses. -->",
   "<!ELEMENT DataSet (Version, DataSupplier, Media)>",

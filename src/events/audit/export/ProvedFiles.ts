@@ -1,6 +1,6 @@
 /**
- * Verifies the files of single events in an export, each with its proof: the receipts, and the keys that its tables name. Reports
- * missing, wrong and surplus files. Also verifies the proofs of the events next to the range.
+ * Verifies the files with a single event and the proofs of these events: the receipts, and the API keys that the tables name. Reports
+ * missing, wrong and surplus files. Also verifies the proofs of the events just before and after the exported range.
  */
 import { Effect, FileSystem, Option, Path, Result } from "effect"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
@@ -18,7 +18,7 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Verifies proofs. All proofs of an export share one checkpoint, so its signature is verified once. */
+/** Creates a function that verifies a proof and returns the proved position. Verifies a checkpoint once that consecutive proofs share. */
 const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
@@ -29,20 +29,20 @@ const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
       if (note !== last.note) last = { note, opened: open(note) }
       const { root, size } = yield* last.opened
       const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
-      if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`its event is not the one at position ${index}`)
-      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries another leaf than its event has")
+      if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`the event is not the one at position ${index}`)
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries the leaf of another event")
       return index
     })
 }
 
-/** Returns the leaf that an edge proof carries, which has the time of recording. */
+/** Returns the leaf that a proof carries. The leaf states when its event was recorded. */
 const carriedLeaf = (proof: string) =>
   Option.map(
     Option.flatMap(Result.getSuccess(parse(proof)), ({ extra }) => extra),
     (bytes) => new TextDecoder().decode(bytes)
   )
 
-/** Folders whose file names identify events, and the files that were not requested yet. */
+/** Lists the files of receipts, keys and proofs. `unseen` has the names that no event has requested yet. */
 const makeFolders = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -81,8 +81,8 @@ const makeCompareProof = (
     const leaf = leafOf(crypto, event)
     if (Result.isFailure(leaf)) return
     const proved = prove(yield* textOf("proofs", `${name}.tlog-proof`), leaf.success)
-    if (Result.isFailure(proved)) findings.add(position, `the proof of ${subject} does not hold: ${proved.failure}`)
-    else if (proved.success !== position) findings.add(position, `the proof of ${subject} is that of position ${proved.success}`)
+    if (Result.isFailure(proved)) findings.add(position, `the proof of ${subject} is invalid: ${proved.failure}`)
+    else if (proved.success !== position) findings.add(position, `the proof of ${subject} belongs to position ${proved.success}`)
   })
 
 export const make = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers, findings: Findings) {
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   const { textOf, unseen } = folders
   const compareProof = makeCompareProof(crypto, prove, folders, findings)
 
-  /** Reads the event in a key's file if it issued this key. */
+  /** Returns the event in a key's file; null if the event did not issue this key. */
   const readKey = Effect.fnUntraced(function* (keyId: string) {
     const line = (yield* textOf("keys", `${keyId}.json`)).replace(/\n$/u, "")
     const read = Option.getOrNull(Result.getSuccess(EventLine.parseWhole(line)))
@@ -107,10 +107,10 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       const { position } = event
       if (!unseen.receipts.delete(`${name}.json`)) findings.add(position, `the receipt ${name} has no file`)
       else if ((yield* textOf("receipts", `${name}.json`)) !== `${line}\n`)
-        findings.add(position, `the file of the receipt ${name} is not its event`)
+        findings.add(position, `the file of the receipt ${name} differs from the receipt's event`)
       yield* compareProof(event, `the receipt ${name}`, name)
     }),
-    /** Returns the key's facts from its file; a finding and null if that fails. `position` is the event that names the key. */
+    /** Returns the facts of a key from its file. If the file is missing or wrong, reports it at `position` and returns null. */
     findKey: Effect.fnUntraced(function* (keyId: string, position: number) {
       if (!unseen.keys.delete(`${keyId}.json`)) {
         findings.add(position, `the key ${keyId} has no file`)
@@ -124,14 +124,14 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       yield* compareProof(key.event, `the key ${keyId}`, keyName(keyId))
       return key.facts
     }),
-    /** Returns when the event next to the range was recorded, if its proof is valid; otherwise a finding and null. */
+    /** Returns when the event next to the range was recorded. If its proof is invalid, reports that and returns null. */
     recordedAt: Effect.fnUntraced(function* (position: number) {
       const name = `${edgeName(position)}.tlog-proof`
       const text = unseen.proofs.delete(name) ? yield* textOf("proofs", name) : ""
       const leaf = Option.getOrElse(carriedLeaf(text), () => "")
       const at = /,"position":(\d+),"recorded_at":"([\d:.TZ-]+)",/u.exec(leaf)
       if (Result.getOrElse(prove(text, leaf), () => -1) === position && Number(at?.[1]) === position) return at?.[2] ?? null
-      findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event next to the range was recorded`)
+      findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event at this position was recorded`)
       return null
     }),
     /** Reports the files that no event refers to. */

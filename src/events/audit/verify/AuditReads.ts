@@ -1,4 +1,4 @@
-/** The database reads of an audit: long, ordered, in bounded batches. */
+/** Reads what a verification compares: events in ranges, the head of the log, and rows that belong to no event of the log. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
@@ -7,7 +7,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** An audit waits this long for a database that is restarting. */
+/** A verification takes minutes and survives a restart of the database of this duration. */
 const retryFor = "30 seconds"
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -70,28 +70,28 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Events that have a personal document, or that name one. */
+    /** Events in a range that have a personal document, or that record an erasure or a hold of one. */
     eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** The end of the log as its own row states it. */
+    /** The number of events that the log's row in `vatproof.logs` states. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
       QueryPolicy.withRetry(retryFor),
       Effect.map(({ head }) => Number(head))
     ),
     /** Up to 10 tiles with more nodes than the newest checkpoint covers. The notary cannot continue from such a tree. */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Positions of the first events that adopted the log. */
+    /** Positions of up to 100 events that record an adoption of the log. */
     adoptions: Effect.suspend(() => findAdoptions(undefined)).pipe(
       QueryPolicy.withRetry(retryFor),
       Effect.map((rows) => rows.map((row) => Number(row.position)))
     ),
     /** Tiles and checkpoints of unknown logs. */
     foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Some of the events outside of the log: with another log id, or beyond its end. */
+    /** Up to 30 events outside of the log: with another log id, or beyond the log's end. */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
-/** Returns the event that gave a key to an account, its issue or its claim; null for an unknown key. */
+/** Creates a function that returns the event by which an account got a key, by issue or claim; null for an unknown key. */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,

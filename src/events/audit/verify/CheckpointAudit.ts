@@ -7,30 +7,28 @@ import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { equalHashes, type Node } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
 
-/** Parses a checkpoint that one of these keys signed in its name. */
+/** Creates a function that parses a checkpoint and fails unless one of the keys signed it under the keys' name. */
 export const openWith =
   (crypto: PureCrypto, verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
     Result.mapError(Checkpoint.open(crypto, note, { origin: verifiers[0].name, verifiers }), ({ message }) => message)
 
-/** Returns those of these keys that signed a checkpoint, as text. */
+/** Returns the keys, as text, that signed a checkpoint. */
 export const signedBy = (crypto: PureCrypto, note: string, verifiers: Verifiers): ReadonlyArray<string> =>
   Checkpoint.signersOf(crypto, note, verifiers).map(formatVerifier)
 
-/** A checkpoint kept outside the database, and its location. */
+/** A checkpoint that is kept outside the database, in the file `at`. */
 export interface KeptCheckpoint {
   readonly note: string
   readonly at: string
 }
 
-/**
- * A checkpoint to compare with. `keptAt` is null for one from the database, which may have been signed after the log was altered.
- */
+/** A checkpoint to compare the log with. `keptAt` is null for one from the database, which an attacker may have signed again. */
 export interface OpenedCheckpoint extends Checkpoint.Checkpoint {
   readonly keptAt: string | null
 }
 
-/** Parses kept checkpoints. One that no key of the log signed is reported and ignored. */
+/** Parses kept checkpoints. Reports and skips a checkpoint that no key of the log signed. */
 export const openKept = (
   checkpoints: ReadonlyArray<KeptCheckpoint>,
   open: ReturnType<typeof openWith>,
@@ -44,9 +42,9 @@ export const openKept = (
   })
 
 export interface CheckpointAudit {
-  /** Compares with a log of exactly that many events. */
+  /** Compares a checkpoint with the roots of the log at the size of that checkpoint. */
   readonly compare: (checkpoint: OpenedCheckpoint, roots: LogRoots) => void
-  /** Concludes from the last comparison which of event and leaf is right where they differ. */
+  /** Reports each event that differs from its leaf. The last comparison tells whether the event or the leaf was signed. */
   readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
 }
 
@@ -58,8 +56,9 @@ export const make = (findings: Findings): CheckpointAudit => {
   let last = { leaves: true, events: true }
 
   /**
-   * Returns where the change is that a checkpoint of `size` events shows. If a kept checkpoint fails, matching checkpoints in the
-   * database may have been signed after the change, so they narrow the range only conditionally.
+   * Describes the positions among which the log was changed, if the checkpoint of `size` events fails: after those of the last
+   * checkpoint that matched. If a kept checkpoint fails, a matching checkpoint in the database may have been signed after the
+   * change, so it narrows the range only under that condition.
    */
   const range = (size: number, isKept: boolean) => {
     const certain = isKept ? goodKept : good
@@ -108,15 +107,15 @@ export interface LogPart {
   readonly size: number
 }
 
-/** Compares a part of a log with `kept` checkpoints: those that end within it, or at the end of the whole log. */
+/** Compares a part of a log with the `kept` checkpoints that end within the part or at the end of the whole log. */
 export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>, { from, size: whole, to }: LogPart) => {
   const audit = make(findings)
   const inside = kept.filter(({ size }) => size > from && size <= to)
   const sizes = new Set(inside.map(({ size }) => size))
   return {
-    /** Locations of the checkpoints whose root cannot be computed from this part. */
+    /** Files of the kept checkpoints whose root cannot be computed from this part. */
     uncompared: kept.filter(({ size }) => size !== whole && (size <= from || size > to)).map(({ keptAt }) => keptAt ?? ""),
-    /** Ends of sections of up to `atMost` events; each checkpoint ends one. */
+    /** Splits the part into sections of up to `atMost` events and yields their ends. A section ends at each checkpoint. */
     sectionEnds: function* (atMost: number): Generator<number> {
       let length = 0
       for (let end = from + 1; end <= to; end += 1) {
@@ -129,7 +128,7 @@ export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>
     compareAt: (end: number, check: LogCheck) => {
       for (const checkpoint of inside) if (checkpoint.size === end) audit.compare(checkpoint, check.roots([]))
     },
-    /** Concludes the comparison; `after` are the complete subtrees to the right of the part. */
+    /** Compares the checkpoints of the whole log, and reports each event that differs. `after` are the subtrees after the part. */
     conclude: (checkpoint: Checkpoint.Checkpoint, check: LogCheck, after: ReadonlyArray<Node>) => {
       const ofWhole = kept.filter(({ size }) => size === whole && size > to)
       for (const one of [...ofWhole, { ...checkpoint, keptAt: null }]) audit.compare(one, check.roots(after))

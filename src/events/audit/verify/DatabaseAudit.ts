@@ -14,10 +14,11 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { empty, equalHashes, type Hash, type Node } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
+import { logId } from "#events/store/AppendCommand.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** Positions per section (whole tiles), sections read ahead, and nodes compared at once. */
+/** Events per section (whole tiles), sections that are read ahead, and tree nodes that are compared at once. */
 const sectionSize = 8 * tileWidth
 const readAhead = 4
 const nodesAtOnce = 4_096
@@ -34,7 +35,10 @@ export interface DatabaseAuditOptions {
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
 
-/** A checkpoint covers `signed` of the `events`; `signedBy` are the public keys, as text, that signed the newest one. */
+/**
+ * Result of a verification. The newest checkpoint covers `signed` of the `events`, and the keys `signedBy` signed it. `findings` has
+ * the first thousand of `count` findings.
+ */
 export interface AuditReport {
   readonly events: number
   readonly signed: number
@@ -42,7 +46,7 @@ export interface AuditReport {
   readonly signedBy: ReadonlyArray<string>
   /** Null if the export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
-  /** Positions of events that adopted the log: what it held before is proven by checkpoints kept elsewhere alone. */
+  /** Positions of adoptions of the log. Only checkpoints that are kept elsewhere prove the events before them. */
   readonly adopted: ReadonlyArray<number>
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
@@ -123,7 +127,7 @@ interface Extent {
   readonly isFast: boolean
 }
 
-/** A section as read; `isTrusted` if the leaves that the database computed are the signed ones. */
+/** The rows of a section. `isTrusted` means that the leaves which the database computed are the stored leaves. */
 type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
 
 const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent, findings: Findings.Findings) {
@@ -157,19 +161,22 @@ const compareTables = Effect.fnUntraced(function* (
   findings: Findings.Findings
 ) {
   for (const { index, level } of yield* reads.surplus) {
-    findings.add(null, `the stored tree has more in tile ${level}/${index} than was signed`)
+    findings.add(null, `the stored tree has more hashes in tile ${level}/${index} than were signed`)
   }
   for (const { log_id, what } of yield* reads.foreign)
-    findings.add(null, `there is a ${what} of log ${log_id}, which there is not`)
+    findings.add(null, `there is a ${what} of log ${log_id}, which does not exist`)
   for (const { log_id, position } of yield* reads.strangers(end)) {
-    findings.add(Number(position), `an event of log ${log_id} is outside of the log`)
+    findings.add(Number(position), `there is an event ${placeOf(log_id)}`)
   }
   for (const { log_id, position } of yield* (yield* DocumentAudit.makeReads).strangers(end)) {
-    findings.add(Number(position), `log ${log_id} has a personal document outside of the log`)
+    findings.add(Number(position), `there is a personal document ${placeOf(log_id)}`)
   }
 })
 
-/** Determines the number of events and of signed events. Kept checkpoints reveal those that are missing in the database. */
+const placeOf = (otherLogId: number) =>
+  otherLogId === logId ? "outside of the positions of the log" : `of log ${otherLogId}, which does not exist`
+
+/** Determines the numbers of events and of signed events. Kept checkpoints show events that are missing in the database. */
 const extentOf = (
   kept: ReadonlyArray<CheckpointAudit.OpenedCheckpoint>,
   newest: number | null,
@@ -179,7 +186,7 @@ const extentOf = (
   const signedInDatabase = newest ?? 0
   if (newest === null) findings.add(null, "the log was never signed: nothing proves its content")
   if (head < signedInDatabase)
-    findings.add(head, `the log ends here by its own record, but ${signedInDatabase} events were signed`)
+    findings.add(head, `the log's row says that the log ends here, but ${signedInDatabase} events were signed`)
   for (const { keptAt, size } of kept) {
     if (size > signedInDatabase)
       findings.add(size - 1, `${size} events were signed (${keptAt}), but the database has only ${signedInDatabase}`)
@@ -194,7 +201,7 @@ const sectionStarts = function* (end: number) {
   for (let from = 0; from < end; from += sectionSize) yield from
 }
 
-/** The leaf tiles from `from`, the start of a tile, to `to`, in their width in a log of `signed` events. */
+/** Returns the leaf tiles of the positions `from` (start of a tile) to `to` in a log of `signed` events. */
 const tilesOf = (from: number, to: number, signed: number) => {
   const count = Math.max(0, Math.ceil((to - from) / tileWidth))
   return Array.from({ length: count }, (_, i) => {
@@ -203,7 +210,7 @@ const tilesOf = (from: number, to: number, signed: number) => {
   })
 }
 
-/** Returns the leaves in a tile from position `from` on. If the tile is too short, the rest up to its end or `to` is unknown. */
+/** Returns the leaves of a tile that starts at position `from`, up to its end or `to`. Reports missing leaves, and returns them empty. */
 const leavesOf = (
   tile: Uint8Array,
   { from, to }: { readonly from: number; readonly to: number },
@@ -211,11 +218,11 @@ const leavesOf = (
 ) => {
   const leaves = hashesIn(tile)
   const missing = Math.min(tileWidth, to - from) - leaves.length
-  if (missing > 0) findings.add(from + leaves.length, "the stored tree has no leaf for it")
+  if (missing > 0) findings.add(from + leaves.length, "the stored tree has no leaf for this event")
   return [...leaves, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
 }
 
-/** Splits a section where a checkpoint ends. */
+/** Splits a section at the sizes of the checkpoints within the section. */
 const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: ReadonlyArray<Checkpoint>) => {
   const ends = [...new Set([...cuts.map(({ size }) => size), to])].toSorted((one, other) => one - other)
   let start = from
@@ -229,7 +236,7 @@ const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: Readon
   })
 }
 
-/** Compares the stored nodes above the leaves, some thousand at a time. */
+/** Compares the stored tree above the leaves with the computed nodes, 4,096 at a time. `finish` returns the wrong tiles. */
 const makeUpperTiles = Effect.map(TreeStore, (tree) => {
   const wrong = new Set<string>()
   let waiting: Array<Node> = []

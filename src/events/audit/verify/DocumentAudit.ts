@@ -10,10 +10,10 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** An audit waits this long for a database that is restarting. */
+/** A verification takes minutes and survives a restart of the database of this duration. */
 const retryFor = "30 seconds"
 
-/** `retainUntil` is UTC with milliseconds. */
+/** A stored personal document: its text, null once erased, and the end of its retention (UTC with milliseconds). */
 export interface DocumentRow {
   readonly document: string | null
   readonly retainUntil: string
@@ -48,7 +48,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** Documents of positions `from` (inclusive) to `to` (exclusive), in order. */
+    /** Documents of the events at positions `from` (inclusive) to `to` (exclusive), by position. */
     between: (from: number, to: number) =>
       find({ from, to }).pipe(
         QueryPolicy.withRetry(retryFor),
@@ -67,24 +67,24 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
             )
         )
       ),
-    /** Some of the documents without event: with another log id, or beyond the log's end. */
+    /** Up to 40 documents outside of the log: with another log id, before its start or beyond its end. */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
-/** Counts of intact documents, and of events whose document is erased. */
+/** Numbers of intact documents, and of events whose document is erased. */
 export interface DocumentCounts {
   readonly kept: number
   readonly erased: number
 }
 
-/** The newest event about a document. */
+/** The newest event that erased, held or released a document, and its position `by`. */
 interface Change {
   readonly type: string
   readonly by: number
 }
 
-/** Returns the positions that an event about documents names; empty for other events. */
+/** Returns the positions of the documents that an event erased, held or released; empty for other events. */
 const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
   if (type !== PersonalDataErased.type && type !== PersonalDataHeld.type && type !== PersonalDataReleased.type) return []
   const read = EventLine.readJson(data)
@@ -93,14 +93,11 @@ const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
 }
 
 export interface DocumentAudit {
-  /** Compares the stored document of a position with the data of its event. */
+  /** Compares a stored document with the digest in the data of its event. */
   readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
-  /** Compares the rows stored for these events. */
+  /** Compares the stored documents of these events, and collects erasures and holds for `conclude`. */
   readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
-  /**
-   * Compares erasures and holds with their events, once all events below `end` were read, in a log that has reached `head`
-   * meanwhile.
-   */
+  /** Compares erasures and holds with their events, after all events below `end` were compared. The log has `head` events by now. */
   readonly conclude: (end: number, head: number) => void
   readonly counts: () => DocumentCounts
 }
@@ -108,19 +105,19 @@ export interface DocumentAudit {
 export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
   const counts = { kept: 0, erased: 0 }
   const expected = new Map<number, Change>()
-  /** Rows that were changed since they were written, or that an event about documents names. */
+  /** Documents that were erased, held or released. */
   const changed = new Map<number, DocumentRow>()
 
   const compare: DocumentAudit["compare"] = (position, data, stored) => {
     const digest = Option.getOrNull(PersonalDocument.digestIn(data))
     if (digest === null) {
-      if (stored !== undefined) findings.add(position, "it has a personal document, but its event has no digest of one")
+      if (stored !== undefined) findings.add(position, "there is a personal document, but the event has no digest of one")
       return
     }
     const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, stored)
     if (state !== "altered") counts[state] += 1
-    else if (stored === undefined) findings.add(position, "its personal document is missing")
-    else findings.add(position, "its personal document is not the one that was signed")
+    else if (stored === undefined) findings.add(position, "the personal document is missing")
+    else findings.add(position, "the personal document is not the one that was signed")
   }
 
   const compareRow = (event: StoredEvent, row: DocumentRow | undefined) => {
@@ -130,7 +127,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
     if (row.document === null || row.isHeld || row.changedBy !== null) changed.set(event.position, row)
     const until = Predicate.hasProperty(data, "retain_until") ? data.retain_until : undefined
     if (until !== row.retainUntil)
-      findings.add(event.position, `its personal document is kept until ${row.retainUntil}, its event says ${until}`)
+      findings.add(event.position, `the personal document is kept until ${row.retainUntil}, but the event says ${until}`)
   }
 
   return {
@@ -138,7 +135,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
     compareAll: (events, rows) => {
       for (const event of events) {
         const row = rows.get(event.position)
-        // Most events have no document; their data is not parsed.
+        // Most events have no document. Their data is not parsed, which saves time.
         if (row !== undefined || event.data.includes('"personal_sha256":')) compareRow(event, row)
         for (const position of positionsIn(event)) expected.set(position, { type: event.type, by: event.position })
       }
@@ -149,20 +146,20 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         const change = expected.get(position)
         const changedBy = row?.changedBy ?? null
         if (changedBy !== null && changedBy >= end) {
-          // Leaves events that were appended during the audit to the next one.
+          // Events that were appended during this verification are left to the next one.
           if (changedBy >= head)
-            findings.add(position, `its personal document was changed by event ${changedBy}, which does not exist`)
+            findings.add(position, `the personal document was changed by event ${changedBy}, which does not exist`)
           continue
         }
         const isErased = row !== undefined && row.document === null
         if (isErased && change?.type !== PersonalDataErased.type) {
-          findings.add(position, "its personal document is erased, but no event says so")
+          findings.add(position, "the personal document is erased, but no event records the erasure")
         } else if (!isErased && change?.type === PersonalDataErased.type) {
-          findings.add(position, `its personal document was erased by event ${change.by}, but it is still there`)
+          findings.add(position, `event ${change.by} erased the personal document, but the document still exists`)
         } else if ((row?.isHeld ?? false) !== (change?.type === PersonalDataHeld.type)) {
-          findings.add(position, "the legal hold on its personal document contradicts the events")
+          findings.add(position, "the legal hold on the personal document contradicts the events")
         } else if (changedBy !== (change?.by ?? null)) {
-          findings.add(position, "its personal document was last changed by another event than the one it names")
+          findings.add(position, "the personal document was last changed by another event than its row names")
         }
       }
     },

@@ -1,6 +1,6 @@
-/** Collects what an audit finds wrong, each with its position. */
+/** Collects the findings of a verification: each is a defect of the log with its position. */
 
-/** `position` is null for findings about the log as a whole. Findings about a read table have its name and the key of the row. */
+/** A defect. `position` is null if it concerns no single event. A defect of a read table has the table's name and the row's key. */
 export interface Finding {
   readonly position: number | null
   readonly message: string
@@ -15,10 +15,10 @@ export interface RowPlace {
   readonly position: number | null
 }
 
-/** All findings are counted, this many are kept: a truncated log can have a finding for each event. */
+/** Maximum number of findings that are kept. All are counted, because an altered log can have one for each event. */
 const maxKept = 1_000
 
-/** Keeps findings in order and merges gaps of adjacent positions. */
+/** Keeps findings in the order of their addition. Adjacent `missing` positions become one finding. */
 export interface Findings {
   readonly add: (position: number | null, message: string) => void
   readonly addRow: (place: RowPlace, message: string) => void

@@ -1,6 +1,6 @@
 /**
- * Reads a log once, from any position, and compares each event with its neighbours and its signed leaf. Independent of the source
- * of events and leaves: a database or an export.
+ * Compares each event of a log with the preceding event, with its stream and with its signed leaf. The caller passes the log section by
+ * section, from a database or from an export.
  */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
@@ -10,8 +10,8 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /**
- * Events at positions `from` (inclusive) to `to` (exclusive), by position, and the known leaves of these positions as far as they
- * are signed. An empty leaf is unknown.
+ * The events at positions `from` (inclusive) to `to` (exclusive), by position, and the stored leaves of those of them that are signed.
+ * An empty leaf is missing in the store.
  */
 export interface LogSection {
   readonly from: number
@@ -20,27 +20,27 @@ export interface LogSection {
   readonly leaves: ReadonlyArray<Hash>
 }
 
-/** The last event of a stream so far. */
+/** The newest version of a stream so far, and the positions of its first and last event. */
 export interface StreamEnd {
   version: number
   readonly first: number
   last: number
 }
 
-/** Roots of a log: of its known leaves, and of the leaves computed from the events. */
+/** Roots of a log: of its stored leaves, and of the leaves computed from the events. */
 export interface LogRoots {
   readonly ofLeaves: Hash
   readonly ofEvents: Hash
 }
 
 export interface LogCheck {
-  /** Adds the next section; returns the nodes that its leaves completed in the tree of leaves. */
+  /** Compares the next section. Returns the nodes that its leaves completed in the tree of stored leaves. */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /** Adds a section whose events are known to have these leaves; returns the same nodes. */
+  /** Adds a section without comparing its events, which are known to have these leaves. Returns nodes as `take` does. */
   readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
-  /** Roots over all sections so far and the complete subtrees to their right. */
+  /** Returns the roots over all sections so far and the subtrees `after` them. */
   readonly roots: (after: ReadonlyArray<Node>) => LogRoots
-  /** Positions where the leaf of the event differs from the known leaf. */
+  /** Positions where the leaf of the event differs from the stored leaf. */
   readonly different: ReadonlyArray<number>
 }
 
@@ -50,9 +50,7 @@ const maxDifferent = 1_000
 /** Placeholder for a missing event in the tree of events. */
 const nothing: Hash = new Uint8Array(32)
 
-/**
- * Compares events with the preceding ones, in their streams and in the log. `begins`: the first event is the first of the log.
- */
+/** Compares versions and times of events with the preceding events. `begins`: the first event is the first event of the log. */
 const makeNeighbours = (findings: Findings, begins: boolean) => {
   const streams = new Map<string, StreamEnd>()
   let isWhole = begins
@@ -73,13 +71,13 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
       stream.last = position
     }
     if (event.recorded_at < recordedAt)
-      findings.add(position, `it was recorded at ${event.recorded_at}, before the event below it`)
+      findings.add(position, `the event was recorded at ${event.recorded_at}, before the event at the preceding position`)
     recordedAt = event.recorded_at
   }
 
   return {
     compare,
-    /** Forgets the preceding events, after a gap. */
+    /** Forgets the preceding events, because the next ones are not adjacent. */
     forget: () => {
       isWhole = false
       recordedAt = ""
@@ -150,18 +148,18 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
   }
 }
 
-/** Reports and skips duplicate positions and events out of order. */
+/** Returns the events in ascending order. Reports and skips a duplicate position and an event out of order. */
 const oneAPosition = (events: ReadonlyArray<StoredEvent>, findings: Findings): ReadonlyArray<StoredEvent> => {
   let last = -1
   return events.filter(({ position }) => {
-    if (position <= last) findings.add(position, "more than one event at this position, or events out of order")
+    if (position <= last) findings.add(position, "there is more than one event at this position, or the events are out of order")
     const isNext = position > last
     last = Math.max(last, position)
     return isNext
   })
 }
 
-/** Adds complete subtrees to the right of the tree; each begins where the previous one ends. */
+/** Returns the tree extended by complete subtrees on its right. Each begins where the previous one ends. */
 const extend = (sha256: Sha256, tree: Tree, nodes: ReadonlyArray<Node>): Tree =>
   nodes.reduce((grown, node) => {
     const peaks = [...grown.peaks]

@@ -1,6 +1,6 @@
 /**
- * Compares every read table and the log's own row with what the events produce. Also compares the functions in the database with
- * this program's, so that a forged function cannot hide a forged row. Everything is read from one snapshot, while the service
+ * Compares the read tables and the log's row in `vatproof.logs` with the rows that the events produce. Also compares the SQL functions in
+ * the database with those of this program, so that a forged function cannot hide a forged row. Reads one snapshot, while the service
  * runs.
  */
 import { Effect, Schema } from "effect"
@@ -11,10 +11,10 @@ import type { Findings } from "#events/audit/verify/Findings.ts"
 import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Maximum number of wrong rows reported per table, and positions compared per statement. */
-const maxTold = 200
+/** Maximum number of wrong rows that are reported per table, and number of positions that one statement compares. */
+const maxReported = 200
 const rangeSize = 100_000
-/** Timeout for a table of a log with many millions of events. */
+/** Timeout of a statement, for a log with many millions of events. */
 const longest = "1h"
 
 const WrongRow = Schema.Struct({
@@ -31,7 +31,7 @@ const meanings = {
   different: "the row differs from what the events produce"
 }
 
-/** Bodies of the functions of the schemas vatproof and vatproof_guard, by qualified name. */
+/** Bodies of the SQL functions in the schemas vatproof and vatproof_guard, by qualified name. */
 export type Functions = ReadonlyMap<string, string>
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
@@ -66,8 +66,9 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
       Request: Schema.Void,
       Result: WrongRow,
       execute: () =>
-        sql.unsafe(`SELECT row_key, at, wrong, count(*) OVER () AS total FROM (${query}) w ORDER BY at, row_key LIMIT ${maxTold}`)
-          .unprepared
+        sql.unsafe(
+          `SELECT row_key, at, wrong, count(*) OVER () AS total FROM (${query}) w ORDER BY at, row_key LIMIT ${maxReported}`
+        ).unprepared
     })(undefined)
 }))
 
@@ -85,7 +86,7 @@ const compareFunctions = Effect.fnUntraced(function* (functions: Functions, find
   }
 })
 
-/** Compares versions and positions of the projections; returns the position of each asynchronous one. */
+/** Compares versions and positions of the projections. Returns a function from the name of a projection to its position. */
 const compareProjections = Effect.fnUntraced(function* (head: number, findings: Findings) {
   const { findProjections } = yield* makeReads
   const rows = yield* findProjections(undefined)
@@ -93,9 +94,10 @@ const compareProjections = Effect.fnUntraced(function* (head: number, findings: 
   for (const { log_id, name, position, version } of rows) {
     const table = tableProjections.find((one) => one.name === name)
     if (table === undefined || log_id !== logId) report(name, "there is no such projection")
-    else if (version > table.version) report(name, `its rules have the unknown version ${version}`)
-    else if ((position === null) !== (table.kind === "inline")) report(name, "its position does not fit its kind")
-    else if (Number(position ?? 0) > head) report(name, `its position is ${position}, but the log has ${head} events`)
+    else if (version > table.version) report(name, `the row has the unknown version ${version}`)
+    else if ((position === null) !== (table.kind === "inline"))
+      report(name, "the row has a position although the table is inline, or none although it is asynchronous")
+    else if (Number(position ?? 0) > head) report(name, `the row has the position ${position}, but the log has ${head} events`)
   }
   for (const { name } of tableProjections) if (!rows.some((row) => row.name === name)) report(name, "the row is missing")
   return (name: string) => Math.min(head, Number(rows.find((row) => row.name === name)?.position ?? 0))
@@ -123,31 +125,28 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
   report(yield* findWrong(differences(table, derivedRows(0, 0), elsewhere)))
 })
 
-/**
- * Adds all differences to the findings. Without `functions` the functions of the database are not compared: a newer replica may have
- * replaced them.
- */
+/** Compares all tables and adds the differences to the findings. Compares the SQL functions only if `functions` are given. */
 export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functions | null, findings: Findings) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
-  /** Reports a table that cannot be compared; a savepoint lets the rest continue. */
-  const orTold = (table: string, compared: Effect.Effect<void, SqlError | Schema.SchemaError, SqlClient.SqlClient>) =>
+  /** Reports a table that cannot be compared. A savepoint lets the comparison of the other tables continue. */
+  const orReported = (table: string, compared: Effect.Effect<void, SqlError | Schema.SchemaError, SqlClient.SqlClient>) =>
     compared.pipe(
       sql.withTransaction,
       Effect.catchTag(["SqlError", "SchemaError"], (error) =>
-        Effect.sync(() => findings.addRow({ table, key: "", position: null }, `it cannot be compared: ${causeOf(error)}`))
+        Effect.sync(() => findings.addRow({ table, key: "", position: null }, `the table cannot be compared: ${causeOf(error)}`))
       )
     )
   yield* Effect.gen(function* () {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`.unprepared
     yield* sql`SELECT set_config('statement_timeout', ${longest}, true), set_config('idle_in_transaction_session_timeout', '10min', true),
       set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('work_mem', '64MB', true)`
-    if (functions !== null) yield* orTold("pg_proc", compareFunctions(functions, findings))
+    if (functions !== null) yield* orReported("pg_proc", compareFunctions(functions, findings))
     const { head: end, same } = yield* reads.findLog(undefined)
     const head = Number(end)
     if (!same) findings.addRow({ table: "logs", key: String(logId), position: head }, meanings.different)
     const followed = yield* compareProjections(head, findings)
-    for (const table of tableProjections) yield* orTold(table.name, compareTable(table, head, followed(table.name), findings))
+    for (const table of tableProjections) yield* orReported(table.name, compareTable(table, head, followed(table.name), findings))
   }).pipe(
     sql.withTransaction,
     Effect.catchTags({ SqlError: QueryPolicy.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })

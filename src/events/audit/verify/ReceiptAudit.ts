@@ -1,4 +1,4 @@
-/** Verifies one proof, and the event it should prove, with the log's public key alone. */
+/** Verifies the proof of one event, and the event itself if it is given, with the log's public key alone. */
 import { Option, Result, Schema } from "effect"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -8,12 +8,13 @@ import { carriesNoOther, parse, type Proof, verify } from "#events/merkle/Proof.
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 
-/** The proof is invalid or proves something else; the message says why. */
+/** The proof is invalid, or it proves another event; the message says why. */
 export class NotProved extends Schema.TaggedError<NotProved>()("NotProved", { message: Schema.String }) {}
 
 /**
- * `leaf` is the proved envelope of the event at `index`; `event` is the whole event if one was given. `personal` is "proved" if
- * the personal document matches its digest; null if the event has none, or was not given.
+ * Result of a verification. `leaf` is the proved envelope of the event at position `index`; `event` is the event if it was given.
+ * `personal` is the state of the event's personal document: "proved" if it matches its digest, null if the event has no document or
+ * was not given.
  */
 export interface Proved {
   readonly index: number
@@ -26,8 +27,8 @@ export interface Proved {
 }
 
 /**
- * `event` is a line of an export, the file of a receipt, or the `event` of GET /v1/audit/proofs. Without it, the proof's own leaf
- * is verified, which has digests in place of the event's data.
+ * Verifies a proof. `event` is a line of an export, the file of a receipt, or the `event` of GET /v1/audit/proofs. If it is null, the
+ * leaf that the proof carries is verified, which has digests in place of the event's data.
  */
 export const run = (
   crypto: PureCrypto,
@@ -50,7 +51,7 @@ type Claimed = Result.Result<Pick<Proved, "leaf" | "personal">, NotProved>
 
 const leafIn = ({ extra }: Proof): Claimed =>
   Option.match(extra, {
-    onNone: () => Result.fail(refused("The proof does not carry its leaf: give the event as well")),
+    onNone: () => Result.fail(refused("The proof does not carry its leaf: give the event, too")),
     onSome: (bytes) => Result.succeed({ leaf: new TextDecoder().decode(bytes), personal: null })
   })
 

@@ -21,7 +21,7 @@ const issued = new StoredEvent({
   metadata: "{}"
 })
 
-/** A supplied name as the table of personal data shows it. */
+/** Returns a name as the table of personal data shows it. */
 const cellOf = (name: string) => {
   const table = exportTables.find(({ file }) => file === "personal/personal.csv")
   const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
@@ -29,7 +29,7 @@ const cellOf = (name: string) => {
   return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, key: null, personal })?.split(";")[index] ?? "")
 }
 
-/** The row of an operator's event, without the times. */
+/** Returns the row of an operator's event, without the times. */
 const rowIn = (name: string, type: string, data: object) => {
   const table = exportTables.find(({ file }) => file === name)
   const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'
@@ -52,7 +52,7 @@ it("exports plans and keys as tables, with the author and reason of each change"
 })
 
 describe("exported text in a table", () => {
-  it("is never a formula to a spreadsheet", () => {
+  it("is never a formula in a spreadsheet", () => {
     for (const name of ["=1+1", "+49 30", "-GmbH", "@SUM(A1)", " =1", "\u00a0=1", "＝1", "＋1", "－1", "＠1"])
       assert.strictEqual(cellOf(name), `"'${name}"`)
     assert.strictEqual(cellOf("\tx"), `"' x"`)

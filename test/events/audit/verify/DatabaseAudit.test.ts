@@ -33,7 +33,7 @@ const said = ({ findings }: Pick<DatabaseAudit.AuditReport, "findings">) =>
 
 const ground = Layer.mergeAll(SignedLog.layer, NodeServices.layer, NodeCrypto.layerSecureRandom)
 
-layer(ground, { excludeTestServices: true })("The audit of a database", (it) => {
+layer(ground, { excludeTestServices: true })("The verification of a database", (it) => {
   it.effect("reports nothing for an intact log", function* () {
     yield* made
     const report = yield* audit()
@@ -69,7 +69,7 @@ layer(ground, { excludeTestServices: true })("The audit of a database", (it) => 
     assert.match(said(report), /^300: the events up to position 599 are missing$/mu)
   })
 
-  it.effect("locates a change with an external copy, regardless of the signatures in the database", function* () {
+  it.effect("locates a change with a checkpoint that was kept elsewhere, even if the database was signed again", function* () {
     const tree = yield* TreeStore
     const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)
     yield* tamper("UPDATE vatproof.events SET units = 0 WHERE position = 321", "DELETE FROM vatproof.checkpoints")

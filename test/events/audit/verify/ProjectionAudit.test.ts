@@ -1,4 +1,4 @@
-/** The audit finds a superuser's change of any column of any read table, with table, row key and position. */
+/** A superuser's change of any column of any read table is a finding with table, row key and position. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -31,7 +31,7 @@ const audit = Effect.gen(function* () {
   return findings.list()
 })
 
-/** Another value of a column by its type. Columns with constraints have values of their own. */
+/** SQL expressions that change a column, by its type; or by its name, if it has a constraint. */
 const others: Readonly<Record<string, string>> = {
   state: "CASE state WHEN 'final' THEN 'expired' ELSE 'final' END",
   plan: "CASE plan WHEN 'free' THEN 'enterprise' ELSE 'free' END",
@@ -42,7 +42,7 @@ const byType = (column: string): string =>
     WHEN 'uuid' THEN '019371c0-5f00-7000-8000-ffffffffffff' WHEN 'bigint' THEN (coalesce(${column}::text, '0')::numeric + 1000)::text WHEN 'integer' THEN (coalesce(${column}::text, '0')::int + 1000)::text
     ELSE '2031-01-01T00:00:00Z' END`
 
-/** Changes a column of the third row. */
+/** Returns the statement that changes a column of the third row. */
 const change = (table: string, column: string) => {
   const row = `ctid = (SELECT ctid FROM vatproof.${table} ORDER BY ${table}::text OFFSET 2 LIMIT 1)`
   const own = others[column]
@@ -51,10 +51,10 @@ const change = (table: string, column: string) => {
     EXECUTE format('UPDATE vatproof.${table} SET ${column} = %L WHERE ${row.replaceAll("'", "''")}', value); END $$`
 }
 
-/** Columns of a task's schedule, which is not derived from the log. */
+/** Columns of a task's schedule, which do not derive from the log. */
 const schedule: ReadonlySet<string> = new Set(["due_at", "claim", "attempts", "attempted_at", "failure"])
 
-/** All columns of a table. */
+/** Returns the names of all columns of a table. */
 const columnsOf = (name: string) => {
   const [, lines = ""] = new RegExp(`^table vatproof\\.${name}\\b.*\\n((?:  .*\\n)+)`, "mu").exec(schema) ?? []
   return [...lines.matchAll(/^  (\w+) (?:bigint|bytea|integer|smallint|text|timestamp|uuid)\b/gmu)]
@@ -72,23 +72,23 @@ const changes = names.flatMap((name) => [
 ])
 
 const further: ReadonlyArray<readonly [table: string, name: string, statement: string]> = [
-  ["logs", "the end of the log", "UPDATE vatproof.logs SET next_position = next_position + 1"],
-  ["logs", "the time of the log", "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"],
+  ["logs", "a wrong end of the log", "UPDATE vatproof.logs SET next_position = next_position + 1"],
+  ["logs", "a wrong time of the log", "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"],
   ["logs", "a second log", "INSERT INTO vatproof.logs (log_id) VALUES (1)"],
-  ["projections", "rules of an unknown version", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
+  ["projections", "a projection of an unknown version", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
   [
     "projections",
-    "a projection that is said to be ahead",
+    "a projection whose row states a too high position",
     "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_index'"
   ],
   ["projections", "an unknown projection", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
-  ["projections", "a projection that is gone", "DELETE FROM vatproof.projections WHERE name = 'meters'"],
+  ["projections", "a missing projection", "DELETE FROM vatproof.projections WHERE name = 'meters'"],
   ["projections", "a projection of another kind", "UPDATE vatproof.projections SET position = 3 WHERE name = 'meters'"],
-  ["listed", "a row of listed too many", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
+  ["listed", "a surplus row of listed", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
   ["projections", "a projection of another log", "UPDATE vatproof.projections SET log_id = 1 WHERE name = 'meters'"],
   [
     "event_index",
-    "a projection that is said to be behind",
+    "a projection whose row states a too low position",
     "UPDATE vatproof.projections SET position = 3 WHERE name = 'event_index'"
   ]
 ]
@@ -148,7 +148,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     assert.deepStrictEqual(yield* audit, [])
   })
 
-  it.effect("counts the wrong rows beyond those it lists", function* () {
+  it.effect("counts wrong rows beyond the maximum that it lists", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
     const found = yield* audit
     yield* restore("listed")
