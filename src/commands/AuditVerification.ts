@@ -53,6 +53,7 @@ const printResult = Effect.fnUntraced(function* ({
 }: VerificationResult) {
   const { adopted, checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
+    .slice(0, maxShown)
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
   const others = extent === null ? "" : ` ${leftOutIn(extent)}`
@@ -61,7 +62,7 @@ const printResult = Effect.fnUntraced(function* ({
 ${documentsIn(documents)}
 The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses)}`
   const found = `the verification found ${count} ${count === 1 ? "defect" : "defects"} in ${events} events`
-  const bad = `The ${what} does not match its signatures: ${found}.\n${list}${count > maxShown ? "\n  …" : ""}`
+  const bad = `The ${what} does not match its signatures: ${found}.\n${list}${count > maxShown ? `\n  … and ${count - maxShown} more` : ""}`
   const data = {
     ok: count === 0,
     events,

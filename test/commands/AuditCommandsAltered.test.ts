@@ -1,7 +1,12 @@
-import { appendFileSync, cpSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { spawnSync } from "node:child_process"
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { beforeEach, describe } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { command } from "#test/support/CommandLine.ts"
-import { carrying, edit, Exported, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
+import { carrying, edit, Exported, file, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
+import { signerOf } from "#test/support/log/Keys.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const withoutLine = (name: string, index: number) =>
@@ -9,6 +14,10 @@ const withoutLine = (name: string, index: number) =>
     name,
     lines((all) => all.toSpliced(index, 1))
   )
+const swapped = edit(
+  "events.ndjson",
+  lines((all) => all.with(4, all[5] ?? "").with(5, all[4] ?? ""))
+)
 const replace = (name: string, from: string, to: string) => edit(name, (text) => text.replace(from, to))
 const replaceFirst = (folder: string, from: string | RegExp, to: string) => (directory: string) =>
   edit(first(directory, folder), (text) => text.replace(from, to))(directory)
@@ -24,14 +33,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^2: events.ndjson: The text is not an event/u
   ],
   ["a removed event", withoutLine("events.ndjson", 4), /^4: the event is missing/u],
-  [
-    "two swapped events",
-    edit(
-      "events.ndjson",
-      lines((all) => all.with(4, all[5] ?? "").with(5, all[4] ?? ""))
-    ),
-    /^4: the event is missing/u
-  ],
+  ["two swapped events", swapped, /^4: the event is missing/u],
   [
     "a truncated tail",
     edit(
@@ -156,49 +158,148 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ["a changed README", replace("README.txt", "PRÜFEN", "GLAUBEN"), /README.txt was changed/u]
 ]
 
-layer(testLayer, { excludeTestServices: true })("vatproof audit verify", (it) => {
-  for (const [name, change, finding] of edits) {
-    it.effect(`detects in an altered export: ${name}`, function* () {
-      const { directory, folder } = yield* Exported
-      const copy = join(folder, "copy")
-      rmSync(copy, { recursive: true, force: true })
-      cpSync(directory, copy, { recursive: true })
-      change(copy)
-      const report = yield* verify(copy)
-      const said = report.findings.map(({ message, position }) => `${position ?? "-"}: ${message}`)
-      assert.isFalse(report.ok)
-      assert.isTrue(
-        said.some((line) => finding.test(line)),
-        said.join("\n")
-      )
-      const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-      assert.match(failure ?? "", /the verification found \d+ defects?/u)
-    })
-  }
+/** The verifier in docs/audit, which shares no code with the service. Without Python or OpenSSL its tests are skipped with a message. */
+const verifier = join(import.meta.dirname, "../../docs/audit/verify.py")
+const isMissing = ["python3 --version", "openssl version"].some((line) => {
+  const [program = "", argument = ""] = line.split(" ")
+  return spawnSync(program, [argument]).status !== 0
+})
 
-  it.effect("rejects an export that contains a symbolic link", function* () {
-    const { directory, folder } = yield* Exported
-    const copy = join(folder, "linked")
-    cpSync(directory, copy, { recursive: true })
-    rmSync(join(copy, "receipts"), { recursive: true })
-    symlinkSync(join(directory, "receipts"), join(copy, "receipts"))
-    const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-    assert.match(failure ?? "", /^receipts is neither a file nor a folder \(SymbolicLink\)/u)
+const verifyInPython = (
+  directory: string,
+  { by = key, receipts = [] }: { by?: string; receipts?: ReadonlyArray<string> } = {}
+) => {
+  const { status, stderr, stdout } = spawnSync("python3", [verifier, directory, by, ...receipts], { encoding: "utf8" })
+  return { status, said: stdout + stderr }
+}
+
+const receiptsIn = (directory: string) => readdirSync(join(directory, "receipts")).map((name) => basename(name, ".json"))
+
+/** Returns the folder of a new copy of the export. */
+const copied = Effect.map(Exported, ({ directory, folder }) => {
+  const copy = mkdtempSync(join(folder, "copy-"))
+  cpSync(directory, copy, { recursive: true })
+  return copy
+})
+
+const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ recorded_at: Schema.String })))
+
+layer(testLayer, { excludeTestServices: true })("an export", (it) => {
+  describe("in vatproof audit verify", () => {
+    for (const [name, change, finding] of edits) {
+      it.effect(`detects in an altered export: ${name}`, function* () {
+        const copy = yield* copied
+        change(copy)
+        const report = yield* verify(copy)
+        const said = report.findings.map(({ message, position }) => `${position ?? "-"}: ${message}`)
+        assert.isFalse(report.ok)
+        assert.isTrue(
+          said.some((line) => finding.test(line)),
+          said.join("\n")
+        )
+        const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+        assert.match(failure ?? "", /the verification found \d+ defects?/u)
+      })
+    }
+
+    it.effect("rejects an export that contains a symbolic link", function* () {
+      const { directory } = yield* Exported
+      const copy = yield* copied
+      rmSync(join(copy, "receipts"), { recursive: true })
+      symlinkSync(join(directory, "receipts"), join(copy, "receipts"))
+      const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(failure ?? "", /^receipts is neither a file nor a folder \(SymbolicLink\)/u)
+    })
+
+    it.effect("prints the first 50 of many findings", function* () {
+      const copy = yield* copied
+      for (let number = 0; number < 60; number += 1) writeFileSync(join(copy, "receipts", `${number}.json`), "{}")
+      const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(output, /60 defects/u)
+      assert.lengthOf(output.match(/belongs to no event/gu) ?? [], 50)
+      assert.include(output, "… and 10 more")
+    })
+
+    it.effect("prints no control characters of an altered export", function* () {
+      const copy = yield* copied
+      appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is intact\r\n\u009d"), "{}")
+      appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")
+      writeFileSync(join(copy, ".DS_Store"), "left by a system")
+      const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(output, /2 defects in \d+ events/u)
+      assert.include(output, "receipts/x?[2J?[HThe export is intact")
+      assert.notMatch(output, /(?!\n)\p{Cc}/u)
+      const { output: json } = yield* command("audit", "verify", "--export", copy, "--key", key, "--json")
+      assert.notMatch(json, /(?!\n)\p{C}/u)
+      assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is intact\r\n\u009d belongs to no event")
+    })
   })
 
-  it.effect("prints no control characters of an altered export", function* () {
-    const { directory, folder } = yield* Exported
-    const copy = join(folder, "steering")
-    cpSync(directory, copy, { recursive: true })
-    appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is intact\r\n\u009d"), "{}")
-    appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")
-    writeFileSync(join(copy, ".DS_Store"), "left by a system")
-    const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
-    assert.match(output, /2 defects in \d+ events/u)
-    assert.include(output, "receipts/x?[2J?[HThe export is intact")
-    assert.notMatch(output, /(?!\n)\p{Cc}/u)
-    const { output: json } = yield* command("audit", "verify", "--export", copy, "--key", key, "--json")
-    assert.notMatch(json, /(?!\n)\p{C}/u)
-    assert.include((yield* verify(copy)).findings[1]?.message ?? "", "The export is intact\r\n\u009d belongs to no event")
+  describe("in the Python verifier of docs/audit", () => {
+    beforeEach((context) => context.skip(isMissing, "skipped: python3 or openssl is not installed"))
+
+    it.effect("verifies an export and its receipts, with and without the personal documents", function* () {
+      const directory = yield* copied
+      const receipts = receiptsIn(directory)
+      assert.deepStrictEqual(verifyInPython(directory, { receipts }), {
+        status: 0,
+        said: "Right: 13 leaves, root, signature, 6 personal documents and the proofs of 5 receipts\n"
+      })
+      edit("personal/documents.txt", (text) => text.replace(/ .*/u, " erased"))(directory)
+      assert.strictEqual(verifyInPython(directory, { receipts }).status, 0)
+      rmSync(join(directory, "personal"), { recursive: true })
+      assert.deepStrictEqual(verifyInPython(directory, { receipts }), {
+        status: 0,
+        said: "Right: 13 leaves, root, signature, 0 personal documents and the proofs of 5 receipts\n"
+      })
+    })
+
+    it.effect("verifies an export of a part of the log", function* () {
+      const { directory, folder } = yield* Exported
+      const at = (position: number) => {
+        const line = file(directory, "events.ndjson").text.split("\n")[position] ?? ""
+        return decodeEvent(line).recorded_at.replace(/\d{3}Z$/u, "Z")
+      }
+      const part = join(folder, "part")
+      yield* command("audit", "export", "--from", at(5), "--to", at(10), "--out", part)
+      assert.match(verifyInPython(part, { receipts: receiptsIn(part) }).said, /^Right: [4-7] leaves/u)
+      edit("manifest.json", (text) =>
+        text.replace(/("before": \[\s*")(.)/u, (_, start, one) => start + (one === "A" ? "B" : "A"))
+      )(part)
+      assert.strictEqual(verifyInPython(part).status, 1)
+    })
+
+    const alterations: ReadonlyArray<readonly [what: string, alter: (directory: string) => void]> = [
+      ["an altered event", replace("events.ndjson", '"valid":true', '"valid":false')],
+      ["swapped events", swapped],
+      ["a removed event", withoutLine("events.ndjson", 0)],
+      ["an altered leaf", edit("leaves.txt", (text) => text.replace(/[1-9a-f]$/mu, "0"))],
+      ["another size in the checkpoint", replace("checkpoint", "\n13\n", "\n14\n")],
+      ["an altered personal document", replace("personal/documents.txt", "Köln", "Bonn")],
+      ["an altered receipt", replaceFirst("receipts", "DE123456789", "DE123456780")],
+      [
+        "an altered proof of a receipt",
+        (directory) =>
+          edit(first(directory, "proofs"), (text) => text.replace(/(?<=^index .*\n)./mu, (one) => (one === "A" ? "B" : "A")))(
+            directory
+          )
+      ]
+    ]
+    for (const [what, alter] of alterations) {
+      it.effect(`rejects an export with ${what}`, function* () {
+        const directory = yield* copied
+        const receipts = receiptsIn(directory).slice(0, 1)
+        alter(directory)
+        const { said, status } = verifyInPython(directory, { receipts })
+        assert.deepStrictEqual([status, said.startsWith("WRONG: ")], [1, true], said)
+      })
+    }
+
+    it.effect("rejects another key with the same name", function* () {
+      const { directory } = yield* Exported
+      const [name = ""] = key.split("+")
+      const refused = verifyInPython(directory, { by: formatVerifier({ ...signerOf("other.example/log"), name }) })
+      assert.deepStrictEqual(refused, { status: 1, said: "WRONG: signature\n" })
+    })
   })
 })

@@ -8,7 +8,7 @@ import { command, commandWith } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("vatproof notary", (it) => {
   it.effect("generates a signing key, prints its public key, and writes it to a file that only the owner can read", function* () {
     const folder = yield* temporaryFolder
     const out = join(folder, "notary.key")
@@ -29,8 +29,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("vatproof notary", 
   })
 
   it.effect("adopts an unsigned log after an operator has verified it", function* () {
-    const { newKey } = yield* RunningService.RunningService
-    yield* newKey
+    yield* command("auditor", "add", "tax office")
     const settings = signing(yield* temporaryFolder)
     const adopt = (...flags: ReadonlyArray<string>) => commandWith(settings, "notary", "adopt", ...flags)
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted, Schedule } from "effect"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
-import { checkpointOf, logName, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { logName, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandWith } from "#test/support/CommandLine.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { secretOf, signerOf } from "#test/support/log/Keys.ts"
@@ -10,49 +10,12 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const key = formatVerifier(signer)
 const next = signerOf(logName, "next")
+const secret = Redacted.value(secretOf(logName))
 const nextSecret = Redacted.value(secretOf(logName, "next"))
 
-/** Creates a log signed by `signer` in the test's database, and returns its folder. */
-const signed = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  yield* Effect.scoped(
-    Effect.gen(function* () {
-      const service = yield* RunningService.start(signing(folder))
-      yield* service.validate("ATU12345678")
-      yield* checkpointOf(service, 1)
-    })
-  )
-  return folder
-})
-
-layer(RunningService.layerGround, { excludeTestServices: true })("vatproof audit of a log with a rotated key", (it) => {
-  it.effect("accepts the log with the former and the current key, and reports a log that none of the keys signed", function* () {
-    const folder = yield* signed
-    const run = (keys: string, ...args: ReadonlyArray<string>) => commandWith({ NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
-    const both = `${nextSecret} ${key}`
-
-    assert.deepStrictEqual((yield* run(both, "notary", "verifier")).output.split("\n"), [formatVerifier(next), key])
-    assert.match((yield* command("notary", "verifier")).failure ?? "", /is signed by a key that this command does not know/u)
-    const whole = (yield* run(both, "audit", "verify")).output
-    assert.match(whole, /The log is intact: 1 events/u)
-    assert.include(whole, `\nThe newest checkpoint is signed with ${key}`)
-    const unknown = yield* run(nextSecret, "audit", "verify")
-    assert.isNotNull(unknown.failure)
-    assert.match(unknown.output, /No known key has signed the note/u)
-
-    const directory = join(folder, "export")
-    assert.isNull((yield* run(both, "audit", "export", "--out", directory)).failure)
-    assert.strictEqual(readFileSync(join(directory, "verifier-key.txt"), "utf8"), `${formatVerifier(next)}\n${key}\n`)
-    assert.isNull((yield* command("audit", "verify", "--export", directory)).failure)
-    const given = `${formatVerifier(next)} ${key}`
-    assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", given)).failure)
-  })
-})
-
-layer(RunningService.layerGround, { excludeTestServices: true })("a service whose log key is rotated", (it) => {
-  it.effect("signs with the old key, then with both keys, and then with the new key", function* () {
+layer(RunningService.layerGround, { excludeTestServices: true })("a log whose key is rotated", (it) => {
+  it.effect("is signed with the old key, then with both keys, and then with the new key", function* () {
     const folder = yield* temporaryFolder
-    const { NOTARY_KEY: secret } = signing(folder)
     /** Appends an event and returns the number of signatures of the newest checkpoint. */
     const signaturesWith = (keys: string, size: number) =>
       Effect.scoped(
@@ -69,5 +32,29 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service whos
     assert.strictEqual(yield* signaturesWith(secret, 1), 1)
     assert.strictEqual(yield* signaturesWith(`${nextSecret} ${secret}`, 2), 2)
     assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
+  })
+
+  it.effect("is accepted with the former and the new key together, but not with one of them alone", function* () {
+    const folder = yield* temporaryFolder
+    const run = (keys: string, ...args: ReadonlyArray<string>) => commandWith({ NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
+    const both = `${nextSecret} ${key}`
+
+    assert.deepStrictEqual((yield* run(both, "notary", "verifier")).output.split("\n"), [formatVerifier(next), key])
+    assert.match((yield* command("notary", "verifier")).failure ?? "", /is signed by a key that this command does not know/u)
+    const whole = (yield* run(both, "audit", "verify")).output
+    assert.match(whole, /The log is intact: 3 events/u)
+    assert.include(whole, `\nThe newest checkpoint is signed with ${formatVerifier(next)}`)
+    for (const alone of [nextSecret, secret]) {
+      const unknown = yield* run(alone, "audit", "verify")
+      assert.isNotNull(unknown.failure)
+      assert.match(unknown.output, /No known key has signed the note/u)
+    }
+
+    const directory = join(folder, "export")
+    assert.isNull((yield* run(both, "audit", "export", "--out", directory)).failure)
+    assert.strictEqual(readFileSync(join(directory, "verifier-key.txt"), "utf8"), `${formatVerifier(next)}\n${key}\n`)
+    assert.isNull((yield* command("audit", "verify", "--export", directory)).failure)
+    const given = `${formatVerifier(next)} ${key}`
+    assert.isNull((yield* command("audit", "verify", "--export", directory, "--key", given)).failure)
   })
 })

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { join } from "node:path"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { why } from "#test/support/Operations.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -72,28 +72,30 @@ const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.Str
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 const show = (subject: string) => Effect.map(commandJson(Shown, "personal-data", "show", subject), ({ documents }) => documents)
 
-const started = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  const settings = { ...signing(folder), QUALIFIED_CONFIRMATION_COUNTRIES: "EU" }
-  const service = yield* RunningService.start(settings)
+const settings = { QUALIFIED_CONFIRMATION_COUNTRIES: "EU" }
+
+/** Registers an account that may order confirmations. */
+const registered = Effect.gen(function* () {
+  const service = yield* RunningService.RunningService
   const email = `${randomUUID()}@example.com`
   const { api_key: apiKey } = yield* decodeKey((yield* service.post("/v1/register", { email })).body)
   yield* command("account", "plan", email, "business", ...why)
-  const answer = service.validate(vatId, { key: apiKey, query: { reference: "INV-live" } })
-  return { folder, settings, service, apiKey, answer, email }
+  return { service, apiKey, email }
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("vatproof personal-data", (it) => {
+layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-data", (it) => {
   it.effect("erases every copy of names and addresses, and keeps all proofs valid", function* () {
-    const { answer, apiKey, folder, service, settings } = yield* started
+    const { apiKey, service } = yield* registered
+    const folder = yield* temporaryFolder
     // The other replica is a process with the most verbose log level, so that the test can read all its output.
     const other = yield* RunningService.spawn({
       ...settings,
-      DATA_DIR: join(folder, "other"),
+      ...signing(join(folder, "other")),
       LOG_LEVEL: "trace",
       ACCESS_LOG: "true"
     })
-    assert.containSubset((yield* answer).body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
+    const answer = yield* service.validate(vatId, { key: apiKey, query: { reference: "INV-live" } })
+    assert.containSubset(answer.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "vies" })
     // Both replicas cache the answer.
     const repeated = yield* other.validate(vatId, { key: apiKey, query: { reference: "INV-cached" } })
     assert.containSubset(repeated.body, { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", source: "cache" })
@@ -156,7 +158,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
   })
 
   it.effect("erases the batch items of a VAT ID or an account, both in the log and in the spool", function* () {
-    const { apiKey, email, service } = yield* started
+    const { apiKey, email, service } = yield* registered
     const items = [
       { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
       { custom_id: "INV-live", vat_id: "Zephyrine Quux" },
@@ -182,7 +184,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
   })
 
   it.effect("skips documents on legal hold until they are released", function* () {
-    const { apiKey, service } = yield* started
+    const { apiKey, service } = yield* registered
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     assert.include(
       (yield* command("personal-data", "hold", receiptId, ...why)).output,
@@ -206,7 +208,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
   it.effect(
     "changes documents only together with an event: the database rejects other changes, even by the owner of the tables",
     function* () {
-      const { apiKey, service } = yield* started
+      const { apiKey, service } = yield* registered
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
       const [kept] = yield* show(receiptId)
       const where = `WHERE position = ${kept?.position}`
@@ -237,7 +239,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof perso
   )
 
   it.effect("lets audit verify detect a document that changed without an event", function* () {
-    const { apiKey, service } = yield* started
+    const { apiKey, service } = yield* registered
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     const [kept] = yield* show(receiptId)
     yield* checkpointOf(service, Number(kept?.position) + 1)

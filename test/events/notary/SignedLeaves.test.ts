@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
@@ -35,8 +35,14 @@ const receiptWithReaders = Effect.gen(function* () {
   const readAll = Effect.forEach(reads, ([path, headers]) => service.get(path, { headers }))
   const http = yield* HttpClient.HttpClient
   const admin = (path: string) => http.get(`http://127.0.0.1:${adminPort}${path}`)
-  return { admin, position, readAll }
+  return { service, admin, position, readAll }
 })
+
+class SignedReceipt extends Context.Service<SignedReceipt, Effect.Success<typeof receiptWithReaders>>()(
+  "vatproof/test/SignedReceipt"
+) {}
+
+const testLayer = Layer.effect(SignedReceipt, receiptWithReaders).pipe(Layer.provideMerge(RunningService.layerGround))
 
 /** The representations of a receipt. The list contains no personal documents, so it is served although a document was changed. */
 const withDocument = [500, 200, 500, 500, 500, 500]
@@ -72,9 +78,9 @@ const attacks: ReadonlyArray<
   ]
 ]
 
-layer(RunningService.layerGround, { excludeTestServices: true })("Altered evidence", (it) => {
+layer(testLayer, { excludeTestServices: true })("Altered evidence", (it) => {
   it.effect("is not served in any form, and operators are alerted", function* () {
-    const { admin, position, readAll } = yield* receiptWithReaders
+    const { admin, position, readAll } = yield* SignedReceipt
     for (const [name, statuses, change, undo] of attacks) {
       assert.deepStrictEqual(
         (yield* readAll).map(({ status }) => status),
@@ -101,7 +107,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("Altered eviden
   })
 
   it.effect("is not served if it is a cached answer that was moved to another VAT ID", function* () {
-    const service = yield* RunningService.start()
+    const { service } = yield* SignedReceipt
     const { status } = yield* service.validate("ATU12345685")
     yield* service.validate("PL1234567890")
     yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
