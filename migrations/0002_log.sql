@@ -1,4 +1,4 @@
--- The append-only log. Each event is stored once, in commit order, at a dense position.
+-- The append-only log. Each event is stored once. Positions count from 0 in commit order, without gaps.
 --
 -- log_id is the first column of every key, so that the tables can be distributed by log. Only log 0 exists.
 -- Appends lock only the row of the log in vatproof.logs. The log uses no sequences, advisory locks or notifications.
@@ -10,7 +10,7 @@ CREATE TABLE vatproof.logs (
   identity_epoch bigint NOT NULL DEFAULT 0
 );
 COMMENT ON COLUMN vatproof.logs.identity_epoch IS 'Increases with every revoked key and changed plan. A caller that a replica has cached is valid only in the epoch in which it was read.';
-COMMENT ON TABLE vatproof.logs IS 'One row per log. The append locks it until the commit, so positions are dense and in commit order.';
+COMMENT ON TABLE vatproof.logs IS 'One row per log. The append locks the row until the commit, so positions have no gaps and are in commit order.';
 INSERT INTO vatproof.logs (log_id) VALUES (0);
 
 CREATE TABLE vatproof.events (
@@ -32,9 +32,9 @@ CREATE TABLE vatproof.events (
   metadata text NOT NULL,
   PRIMARY KEY (log_id, position)
 ) PARTITION BY RANGE (position);
-COMMENT ON TABLE vatproof.events IS 'The events. Append-only: only vatproof.append writes them; they are never changed or removed.';
-COMMENT ON COLUMN vatproof.events.position IS 'Dense from 0 in commit order; also the index of the leaf in the Merkle tree.';
-COMMENT ON COLUMN vatproof.events.version IS 'Dense from 1 within the stream.';
+COMMENT ON TABLE vatproof.events IS 'The events. Only vatproof.append stores them, and nothing changes or removes them.';
+COMMENT ON COLUMN vatproof.events.position IS 'Number of the event in commit order, from 0 without gaps; also the index of its leaf in the Merkle tree.';
+COMMENT ON COLUMN vatproof.events.version IS 'Number of the event within its stream, from 1 without gaps.';
 COMMENT ON COLUMN vatproof.events.event_id IS 'A UUIDv7 that the service generates, or a UUIDv8 computed from the operation. An append of an existing id stores nothing.';
 COMMENT ON COLUMN vatproof.events.causation_id IS 'The task that the event closes (vatproof.tasks); null if it closes none.';
 COMMENT ON COLUMN vatproof.events.occurred_at IS 'Time of the event by the clock of the replica.';

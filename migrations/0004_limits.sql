@@ -1,9 +1,8 @@
 -- Rate limits, shared by all replicas. They are not events: a crash may lose the last counts.
 --
--- The clock of the database may be set back, for example by a failover. A row from before would then block calls until the clock has caught up.
--- Therefore the functions ignore a row whose end is more than a minute later than the end of a row that begins now. The tolerance of a
--- minute is for rows of concurrent sessions, which read the clock a moment later. For rate windows, which last a minute, the functions
--- compare with two minutes from now.
+-- The clock of the database may be set back, for example by a failover. An older row could then block calls until the clock has caught up.
+-- Therefore the functions ignore a row that ends more than a minute later than a row that begins now. The minute is a tolerance for concurrent
+-- sessions, which read the clock a moment earlier or later.
 
 -- Rate windows with a fixed length: the number of calls in each. The leases of acquire_lease and the budgets of spend_budget are rows as well.
 CREATE TABLE vatproof.rate_windows (

@@ -1,4 +1,4 @@
--- Outbox of mails. The transaction that requests a mail writes its row, so a mail is sent only if that transaction commits, even after a restart.
+-- Outbox of mails. The transaction that requests a mail writes its row. A rollback discards the mail; a committed mail is sent, even after a restart.
 -- The row has the address and the token until the mail is settled. The states are:
 --
 --   waiting      not settled; the next attempt is due at due_at

@@ -89,7 +89,7 @@ BEGIN
   END IF;
   IF cardinality(p_minutes) > 0 THEN
     -- Counts the calls of all commands; calls that do not count are subtracted below. The names are sorted, and count_calls locks in the same
-    -- order, which prevents deadlocks.
+    -- order, which prevents deadlocks. A window that ends more than two minutes from now was opened before the clock was set back.
     WITH counting AS (
       INSERT INTO rate_windows AS w (bucket, taken, ends_at)
       SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)

@@ -22,6 +22,7 @@ BEGIN
   END IF;
   -- The commit does not wait for the disk. In return, a crash may lose the last counts.
   PERFORM set_config('synchronous_commit', 'off', true);
+  -- A window that ends more than two minutes from now was opened before the clock was set back.
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
     SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)

@@ -2,7 +2,7 @@
 -- workers may call them concurrently.
 
 -- Locks and returns a due task of an account in a member state; null if there is none. Single validations come first, then tasks of up to 20
--- batches, starting at a random batch. Only claim_tasks calls this function, and explains p_wake_ms.
+-- batches, starting at a random batch. Only claim_tasks calls this function. p_wake_ms has the same meaning there.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   max_batches CONSTANT int := 20;

@@ -19,7 +19,7 @@ export const adminAddress = (usualPort: number) =>
     return Option.contains(adminPort, 0) ? Option.none() : Option.some({ host, port, ports: Option.isNone(adminPort) ? 64 : 1 })
   })
 
-/** Serves the admin port, and provides the metrics of the process, its readiness and the defects of its evidence. */
+/** Serves the admin port. Provides process metrics, Readiness and Integrity. */
 export const admin = (usualPort: number) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -62,8 +62,8 @@ export class AccountStore extends Context.Service<
       decide: (account: AccountState, now: DateTime.Utc) => Effect.Effect<Decision<A, E2>, E>
     ) => Effect.Effect<A, E | E2 | NoSuchAccount | StoreUnavailable>
     /**
-     * Does the same for two accounts. `decide` returns the events of the first and of the second account, which are stored in one
-     * transaction. Locks both accounts in the order of their ids, which prevents deadlocks.
+     * Passes the newest states of two accounts and the time to `decide`, which returns the events of each. All events are stored
+     * in one transaction. Locks both accounts in the order of their ids, which prevents deadlocks.
      */
     readonly changeBoth: <E>(
       firstId: string,

@@ -4,8 +4,9 @@ import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import type { BillingPeriod } from "#domain/callers/Usage.ts"
 
 interface CallerBase {
-  /** The stream of this caller's validations. */
+  /** Name of the stream with this caller's validations. */
   readonly stream: string
+  /** Name of the meter that counts this caller's validations. */
   readonly meter: string
   /** Maximum number of units on `meter`. */
   readonly limit: number

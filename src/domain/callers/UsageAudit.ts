@@ -4,7 +4,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
  * A meter whose value `used` differs from `units`, the sum over its events.
- * `first` and `last` are their positions; null without events.
+ * `first` and `last` are the lowest and the highest position of these events; null without events.
  */
 export interface Difference {
   readonly meter: string

@@ -4,7 +4,7 @@
  */
 import { Context, type Option } from "effect"
 
-/** The SHA-256 of bytes, or of a string's UTF-8 form (the string must be well formed): always 32 bytes. */
+/** Returns the SHA-256 (32 bytes) of bytes, or of a string's UTF-8 form. The string must have no lone surrogates. */
 export type Sha256 = (data: Uint8Array | string) => Uint8Array
 
 /** An Ed25519 key pair (RFC 8032). `publicKey` has 32 bytes, a signature has 64. Only `sign` has access to the private key. */
@@ -13,12 +13,12 @@ export interface KeyPair {
   readonly sign: (message: Uint8Array) => Uint8Array
 }
 
-/** Pure functions. */
+/** The functions without randomness. */
 export interface PureCrypto {
   readonly sha256: Sha256
-  /** The same digest as 64 lower-case hex digits. */
+  /** Returns the SHA-256 as 64 lower-case hex digits. */
   readonly sha256Hex: (data: Uint8Array | string) => string
-  /** HMAC-SHA-256 of the UTF-8 form under a key, as 64 lower-case hex digits. */
+  /** Returns the HMAC-SHA-256 of a text's UTF-8 form under a key, as 64 lower-case hex digits. */
   readonly hmacSha256Hex: (key: Uint8Array, text: string) => string
   /** Returns true if the signature is valid. Returns false for a key or signature of the wrong length. */
   readonly verifyEd25519: (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean

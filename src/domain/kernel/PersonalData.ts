@@ -18,7 +18,7 @@ export interface PersonalData {
 /** The stream of events about personal documents. */
 export const personalDataStream = "personal-data"
 
-/** Maximum number of `positions` in one event. They are the positions of the events whose documents it changes. */
+/** Maximum number of `positions` in an event: the positions of the events whose documents it changes. */
 export const maxPositions = 100
 const positions = Schema.Array(Schema.Int)
 

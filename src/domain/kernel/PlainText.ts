@@ -32,7 +32,7 @@ export const escaped = (json: string): string =>
 /** Returns the number of characters as JSON Schema counts them; `length` counts UTF-16 code units. */
 export const characters = (text: string): number => Array.from(text).length
 
-/** Text of `min` to `max` characters, all readable and without control characters. */
+/** Returns a schema for text of `min` to `max` characters without damaged or control characters. */
 export const plainText = ({ max, min }: { readonly min: number; readonly max: number }) =>
   Schema.String.check(
     Schema.makeFilter((text: string) => {

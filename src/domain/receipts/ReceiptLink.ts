@@ -47,7 +47,7 @@ export interface ReceiptLink {
   readonly isRevoked: boolean
 }
 
-/** Fails if the receipt has too many links for another one. */
+/** Fails if no further link may be created for the receipt. */
 export const admitLink = (links: ReadonlyArray<ReceiptLink>, now: DateTime.Utc): Result.Result<void, RateLimitExceeded> => {
   const valid = links.filter(({ expiresAt, isRevoked }) => !isRevoked && DateTime.isGreaterThan(expiresAt, now))
   if (links.length < maxMade && valid.length < maxValid) return Result.succeed(undefined)

@@ -39,7 +39,7 @@ describe("rotating a key", () => {
     for (const prefix of ["svc_live_aaa", "svc_live_bbb"]) assert.isNull(Result.getOrThrow(rotate(state, true, prefix)))
   })
 
-  it("counts towards the keys of a month, and is rejected for a revoked key", () => {
+  it("counts towards the limit on new keys in a month, and is rejected for a revoked key", () => {
     const rotations = prefixes(49).map((prefix) => rotated("svc_live_aaa", prefix))
     const state = given(registered, issued("svc_live_aaa"), ...rotations)
     assert.strictEqual(refusal(rotate(state)), "RateLimitExceeded")
