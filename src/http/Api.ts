@@ -1,4 +1,4 @@
-/** The whole HTTP interface, version 1. */
+/** Declares all endpoints of the REST interface, version 1. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { ApiKeysApi } from "#http/accounts/ApiKeysApi.ts"
 import { AuditApi } from "#http/audit/AuditApi.ts"
@@ -21,13 +21,13 @@ import { ValidationApi } from "#http/validation/ValidationApi.ts"
 /** The version of the interface, in /health and the OpenAPI document. */
 export const interfaceVersion = "0.1.0"
 
-/** Reports all invalid fields of a request, not only the first. */
+/** Makes an error list all invalid fields of a request, not only the first. */
 const everyField = { errors: "all" } as const
 
-/** `url` is relative to the document's own URL. */
+/** Returns the `servers` of the OpenAPI document. `url` is relative to the URL of the document. */
 export const serversAt = (url: string) => [{ url, description: "The service that serves this document" }]
 
-/** The endpoints that `HttpApiBuilder` serves. The busiest ones have plain routes instead. */
+/** The endpoints that `HttpApiBuilder` decodes and encodes. The busiest endpoints are plain routes instead. */
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(PendingValidationsApi)
   .add(BatchesApi)

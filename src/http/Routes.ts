@@ -1,4 +1,4 @@
-/** All routes: the interface, its description, and the pages for people. */
+/** All routes of the service: the REST interface, its documentation and the HTML pages. */
 import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, DecodedApi } from "#http/Api.ts"
@@ -25,7 +25,7 @@ import * as UsageHandlers from "#http/accounts/UsageHandlers.ts"
 import { validatePath } from "#http/validation/ValidationApi.ts"
 import * as ValidationHandlers from "#http/validation/ValidationHandlers.ts"
 
-/** The endpoints that the library decodes and encodes. */
+/** Serves the endpoints of `DecodedApi`. */
 const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
   Layer.provide([
     ApiKeysHandlers.layer,
@@ -59,7 +59,7 @@ export const layer = Layer.mergeAll(
   ValidationHandlers.layer
 )
 
-/** All routes as the router has them: the document describes tiles by other paths. */
+/** All routes with the router's paths. The router serves tiles by one path with a wildcard, for which the OpenAPI document has two paths. */
 const routes: ReadonlyArray<Route> = [
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
     Object.values(endpoints).map(({ method, path }) => ({

@@ -9,7 +9,7 @@ import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
-/** A request without a body creates a key without a name. */
+/** The body of a request for a key. Without a body the key has no name. */
 const Wish = [
   Schema.Struct({
     name: Schema.optionalKey(KeyLabel.annotate({ description: "Your name for the key", examples: ["Shop, production"] }))
@@ -50,7 +50,7 @@ const RevokedKey = Schema.Struct({ message: Schema.String }).annotate({
   description: "The key is revoked"
 })
 
-/** The last added runs first: it authenticates before anything is decoded. */
+/** The endpoints of API keys. The last added middleware runs first, so a request is authenticated before it is decoded. */
 export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
   .add(
     HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
@@ -69,8 +69,8 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.get("list", "/v1/auth/api-keys", { success: ListedKeys, error: errors }).annotateMerge(
       OpenApi.annotations({
         identifier: "listApiKeys",
-        summary: "Your API keys",
-        description: "Newest first, revoked ones included."
+        summary: "List your API keys",
+        description: "Returns all keys of the account, newest first, including revoked ones."
       })
     )
   )
@@ -91,9 +91,9 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
         identifier: "claimApiKey",
         summary: "Claim the API key of an agent",
         description:
-          "Moves a key from POST /v1/register to your account; the key itself is the proof. From then on your account's plan applies to the key, your account lists and " +
-          "can revoke it, and its receipts, earlier ones included, are readable with your login. The key stays valid and its usage of the month continues; " +
-          "a key that it replaced within 24 hours ends. Claiming a key again changes nothing. A key of an account with a login cannot be claimed. " +
+          "Moves a key that POST /v1/register issued to your account. The key itself proves that it is yours. From then on your account's plan applies to the key, your account lists and " +
+          "can revoke it, and its receipts, earlier ones included, are readable with your login. The key stays valid and its usage of the month continues. " +
+          "If it replaced another key less than 24 hours ago, the replaced key ends. Claiming a key again changes nothing. A key of an account with a login cannot be claimed. " +
           "A claimed key counts as an issued key of your account."
       })
     )

@@ -8,7 +8,7 @@ import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
-/** A request without a body keeps the former key valid for a day. */
+/** The body of a rotation. Without a body the old key stays valid for 24 hours. */
 const Wish = [
   Schema.Struct({
     revoke_old: Schema.optionalKey(
@@ -29,7 +29,7 @@ const RotatedKey = Schema.Struct({
     description: "Shown only once: store it",
     examples: ["svc_live_HUXJ4gRVYKsVcUEZAGNctMef0n5cRtVF0Hv5ww"]
   }),
-  old_key_valid_until: Schema.NullOr(Timestamp).annotate({ description: "End of the old key; null: it has ended" })
+  old_key_valid_until: Schema.NullOr(Timestamp).annotate({ description: "Time at which the old key ends; null if it has ended" })
 }).annotate({ identifier: "RotatedApiKey", description: "The new key" })
 
 const RevokedKey = Schema.Struct({
@@ -57,7 +57,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       OpenApi.annotations({
         identifier: "revokeOwnApiKey",
         summary: "Revoke the API key of this request",
-        description: "Irreversible."
+        description: "The key can never be used again."
       })
     )
   )

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
-/** The rules of signup are not checked here: text that violates them belongs to no account, so the answer is 401. */
+/** The body of a login. It does not check the rules of signup: text that violates them belongs to no account, so the login fails with 401. */
 const Login = Schema.Struct({
   email: Schema.String.annotate({
     description: "The address of the signup, case-insensitive",
@@ -36,7 +36,7 @@ export class LoginApi extends HttpApiGroup.make("login")
         identifier: "logIn",
         summary: "Log in",
         description:
-          "Too many failures from one client address are 429. After too many failures for one account from many addresses each attempt takes two seconds longer; the right password still works."
+          "After too many failed logins from one client address further ones are 429. After too many failed logins of one account from many addresses each attempt takes two seconds longer; the right password still works."
       })
     )
   )

@@ -1,4 +1,4 @@
-/** Sets a new password: by a mail, or with the old password. */
+/** Endpoints that set a new password: with the token of a mail, or with the current password (rule 51). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { NewPassword } from "#domain/login/Passwords.ts"
@@ -22,7 +22,7 @@ const token = Schema.String.annotate({
 
 const Requested = Schema.Struct({ message: Schema.String }).annotate({
   identifier: "PasswordResetRequested",
-  description: "A mail is sent if an account has this address. The response is the same if not"
+  description: "A mail is sent if an account has this address. The response does not tell whether one has"
 })
 const Changed = Schema.Struct({ message: Schema.String }).annotate({
   identifier: "PasswordReset",
@@ -63,8 +63,9 @@ const show = HttpApiEndpoint.get("showPasswordReset", "/v1/auth/password-reset",
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "showPasswordReset",
-    summary: "The page that the link of the mail opens",
-    description: "Changes nothing and does not check the token. In English or German by Accept-Language."
+    summary: "Open the page of a password mail",
+    description:
+      "The link of the mail opens this page. It has a form for the new password, in English or German by Accept-Language. The request changes nothing and does not check the token."
   })
 )
 
@@ -85,7 +86,7 @@ const reset = HttpApiEndpoint.post("resetPassword", "/v1/auth/password-reset/con
     identifier: "resetPassword",
     summary: "Set a new password with the token of the mail",
     description:
-      "A token works once, within one hour. All logins of the account end, and its address counts as confirmed. A client whose Accept prefers text/html gets a page; other clients get JSON."
+      "A token works once, within one hour. All logins of the account end, and its address is confirmed. A client whose Accept prefers text/html gets a page; other clients get JSON."
   })
 )
 

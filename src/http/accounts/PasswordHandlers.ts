@@ -15,7 +15,7 @@ import * as Errors from "#http/pipeline/Errors.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as PasswordPage from "#http/accounts/PasswordPage.ts"
 
-const requested = "If there is an account with this address, a mail with a link to set a new password is on its way"
+const requested = "If an account has this address, a mail with a link to set a new password is sent"
 const changed = "The password is set and all logins have ended. Log in with the new password"
 
 export const layer = HttpApiBuilder.group(

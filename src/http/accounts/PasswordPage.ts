@@ -1,10 +1,10 @@
-/** The pages behind the link of a password mail: the form, and the result. */
+/** The pages that the link of a password mail opens: the form, and the result. */
 import * as Page from "#http/site/Page.ts"
 
 export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
-/** `common` is about the password, `unusable` and `expired` are about the link. */
+/** The result of setting a password. `common` means the password; `unusable` and `expired` mean the link. */
 export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailable"
 
 const texts = {
@@ -14,7 +14,7 @@ const texts = {
     changed: { title: "Your password is set", text: "All logins have ended. You can log in with the new password now." },
     common: {
       title: "Please choose another password",
-      text: "This one is among the most common passwords, which are tried first."
+      text: "This is one of the most common passwords, which attackers try first."
     },
     unusable: {
       title: "This link is no longer valid",
@@ -32,7 +32,7 @@ const texts = {
     },
     common: {
       title: "Bitte wählen Sie ein anderes Passwort",
-      text: "Dieses gehört zu den häufigsten, die als erste probiert werden."
+      text: "Dieses gehört zu den häufigsten Passwörtern, die Angreifer zuerst probieren."
     },
     unusable: {
       title: "Dieser Link gilt nicht mehr",
@@ -62,7 +62,7 @@ const formOf = (language: Language, token: string) => {
 
 type Sha256 = (text: string) => string
 
-/** The page with the form. */
+/** Returns the page with the form. */
 export const ask = (language: Language, token: string, sha256Hex: Sha256) => {
   const { title } = texts[language].ask
   const main = `<h1>${title}</h1>\n${formOf(language, token)}`
@@ -79,7 +79,7 @@ export interface OutcomePage {
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** The page with the result. */
+/** Returns the page with the result. */
 export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: OutcomePage, sha256Hex: Sha256) => {
   const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const { request } = texts[language]

@@ -7,7 +7,7 @@ import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
 const AgentId = plainText({ min: 1, max: 200 }).annotate({
-  description: "Your name, if you are a program",
+  description: "Name of your program or agent",
   examples: ["invoice-agent/2.1"]
 })
 
@@ -18,7 +18,7 @@ const Contacts = Schema.Struct({
   agent_id: Schema.optionalKey(AgentId)
 })
 
-/** Bodies have a title for the OpenAPI document. An identifier would appear in error messages ("Expected Registration"). */
+/** The body of a registration. It has a title for the OpenAPI document, because an identifier would appear in error messages ("Expected Registration"). */
 const Registration = Contacts.check(
   Schema.makeFilter(
     ({ agent_id, email }: typeof Contacts.Type) =>
@@ -35,12 +35,12 @@ const Registered = Schema.Struct({
   quota: Schema.Int.annotate({ description: "Validations per month", examples: [100] })
 }).annotate({ identifier: "Registered", description: "A key of the free plan" })
 
-/** Requires an Idempotency-Key as hard to guess as an API key, because a repeated registration returns the API key again. */
+/** Minimum length of an Idempotency-Key. It must be as hard to guess as an API key, because a repeated registration returns the API key again. */
 export const idempotencyKeyLength = 32
 
 const idempotencyHeader = Schema.optionalKey(
   Schema.String.annotate({
-    description: `Makes the registration safe to repeat: a random value of at least ${idempotencyKeyLength} characters of ASCII, such as a UUID. The same body with it, from the same address within 24 hours, gets the same API key again: keep it as secret as that`,
+    description: `Makes the registration safe to repeat. Send a random value of at least ${idempotencyKeyLength} printable ASCII characters, such as a UUID. A repetition with the same value and body, from the same client address within 24 hours, gets the same API key again. Keep the value as secret as the API key`,
     examples: ["8e03978e-40d5-43dd-bc93-6894a57f9324"]
   })
 )
@@ -63,7 +63,7 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       OpenApi.annotations({
         identifier: "registerAgent",
         summary: "Get an API key at once",
-        description: "For agents and first tries: no password and no mail."
+        description: "For agents and first tests. Needs no password and sends no mail."
       })
     )
   )

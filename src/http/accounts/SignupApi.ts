@@ -26,7 +26,9 @@ const SignedUp = Schema.Struct({
   token: Schema.optionalKey(
     Schema.String.annotate({ description: "A JWT for the endpoints that need a login, valid for 24 hours" })
   ),
-  auto_verified: Schema.optionalKey(Schema.Literal(true).annotate({ description: "No mail was sent: the account can log in" }))
+  auto_verified: Schema.optionalKey(
+    Schema.Literal(true).annotate({ description: "The account is verified without a mail and can log in at once" })
+  )
 }).annotate({ identifier: "SignedUp", description: "The new account" })
 
 const Verified = Schema.Struct({ message: Schema.String }).annotate({
@@ -72,7 +74,7 @@ export class SignupApi extends HttpApiGroup.make("signup")
         identifier: "signUp",
         summary: "Create an account with a password",
         description:
-          "The user of a browser gets a mail with a link that confirms the address. A client whose User-Agent lacks Mozilla/ is verified at once and gets a token."
+          "The user of a browser gets a mail with a link that confirms the address. A client whose User-Agent does not contain Mozilla/ is verified at once and gets a token."
       })
     )
   )

@@ -17,7 +17,7 @@ const mailSent = "Your account is created. Open the link in the mail we sent you
 const verifiedAtOnce = "Your account is created and verified: the token is valid for 24 hours"
 const confirmed = "Your email address is confirmed. You can log in now"
 const confirmedOnly =
-  "Your email address is confirmed. It was signed up with several passwords, and none of them is set. Ask for a mail to set one: POST /v1/auth/password-reset"
+  "Your email address is confirmed. It was signed up with different passwords, so none of them is set. Request a mail to set one: POST /v1/auth/password-reset"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -29,7 +29,7 @@ export const layer = HttpApiBuilder.group(
     const verification = yield* VerifyEmail
     const { sha256Hex } = yield* Crypto
 
-    /** GET and POST do the same, for programs and for people. */
+    /** Handles GET and POST: verifies the token of a mail, and responds with JSON or, to a browser, with a page. */
     const verify = Effect.fnUntraced(function* (token: string) {
       const request = yield* HttpServerRequest.HttpServerRequest
       // Mail scanners open links with HEAD, which must not change anything (RFC 9110, 9.3.2).

@@ -6,7 +6,7 @@ import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** The path as the router has it. */
+/** The path, which the handler needs too. */
 export const usagePath = "/v1/usage"
 
 export const UsageReport = Schema.Struct({
@@ -20,7 +20,10 @@ export const UsageReport = Schema.Struct({
     remaining: Schema.Int.annotate({ description: "limit minus used" }),
     limit: Schema.Int.annotate({ description: "Validations per period" })
   })
-}).annotate({ identifier: "Usage", description: "The usage of the month; `period.end` is the start of the next one" })
+}).annotate({
+  identifier: "Usage",
+  description: "Usage of the API key in this month; `period.end` is the start of the next month"
+})
 
 export class UsageApi extends HttpApiGroup.make("usage")
   .add(
@@ -30,7 +33,7 @@ export class UsageApi extends HttpApiGroup.make("usage")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getUsage",
-        summary: "Usage of this API key",
+        summary: "Get the usage of this API key",
         description: "A period is a calendar month in UTC."
       })
     )

@@ -18,6 +18,6 @@ export const layer = HttpRouter.use(
 const reportOf = ({ limit, period, plan, used }: KeyCaller): typeof UsageReport.Encoded => ({
   plan,
   period: { start: DateTime.formatIso(period.start), end: DateTime.formatIso(period.end) },
-  // A smaller plan may allow less than the usage so far.
+  // After a change to a smaller plan the usage may exceed the limit.
   requests: { used, remaining: Math.max(0, limit - used), limit }
 })

@@ -1,17 +1,17 @@
-/** The page behind the link of a verification mail. It is self-contained. */
+/** The page that the link of a verification mail opens. */
 import * as Page from "#http/site/Page.ts"
 
-/** The languages, as Accept-Language and `lang` attributes name them; the first one is the default. */
+/** The languages of the page. The first one is the default. */
 export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
 /**
- * The result of opening the link. A token is deleted once used, so `unusable` includes used ones: the page must not claim that
- * the address is unconfirmed. After `confirmedOnly` a password has to be set.
+ * The result of opening the link. `unusable` includes a token that was already used, because a used token is deleted; so its page must not
+ * claim that the address is unconfirmed. After `confirmedOnly` the account needs a password.
  */
 export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
 
-/** `status` is the status that programs get for the same result. */
+/** A page with its HTTP status, which equals that of the JSON response. */
 export interface VerificationPage {
   readonly status: number
   readonly language: Language
@@ -33,7 +33,7 @@ const texts = {
     confirmed: { title: "Your address is confirmed", text: "You can log in now." },
     confirmedOnly: {
       title: "Your address is confirmed",
-      text: "It was signed up with several passwords, so none of them is set. Ask for a mail to set one."
+      text: "It was signed up with different passwords, so none of them is set. Request a mail to set one."
     },
     unusable: {
       title: "This link is no longer valid",
@@ -50,7 +50,7 @@ const texts = {
     confirmed: { title: "Ihre Adresse ist bestätigt", text: "Sie können sich jetzt anmelden." },
     confirmedOnly: {
       title: "Ihre Adresse ist bestätigt",
-      text: "Sie wurde mit mehreren Passwörtern registriert, daher gilt keines davon. Fordern Sie eine Mail an, um eines zu setzen."
+      text: "Sie wurde mit verschiedenen Passwörtern registriert, daher gilt keines davon. Fordern Sie eine Mail an, um eines zu setzen."
     },
     unusable: {
       title: "Dieser Link gilt nicht mehr",

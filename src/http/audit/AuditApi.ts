@@ -1,4 +1,4 @@
-/** The audit interface: the log for auditors, its proofs, and the public means to verify it (checkpoint and tiles). */
+/** Endpoints under /v1/audit: the log and its proofs for auditors, and the public checkpoint and tiles that verify them. */
 import { DateTime, Effect, Option, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AuditorRequired, ProofReaderRequired } from "#http/audit/AuditAuthentication.ts"
@@ -7,28 +7,28 @@ import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
-/** Events per page. */
+/** Bounds of the events per page. */
 const limits = { minimum: 1, maximum: 1_000 }
 export const defaultLimit = 100
 
-/** Media types of event streams and checkpoints. */
+/** Media types of the responses. */
 export const ndjson = "application/x-ndjson"
 export const csv = "text/csv"
 export const json = "application/json"
 export const plain = "text/plain"
 
-/** No event was recorded before the epoch, and databases do not count far beyond the year 9999. */
+/** Bounds of a requested time. No event is older than the epoch, and RFC 3339 has no year after 9999. */
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
-const notATime = "Expected a time from 1970 to 9999, as 2026-11-22T09:30:00Z (milliseconds at most) or 2026-11-22"
+const notATime = "Expected a time from 1970 to 9999, such as 2026-11-22T09:30:00Z or 2026-11-22, at most in milliseconds"
 
-/** The end of the last day of 9999 has a year of five digits, which RFC 3339 lacks: uses the millisecond before. */
+/** The end of 9999-12-31. It is in the year 10000, so `withinYears` replaces it by the millisecond before. */
 const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
 const withinYears = (moment: Option.Option<DateTime.Utc>) =>
   Option.map(Option.filter(moment, DateTime.between({ ...years, maximum: endOfYears })), (within) =>
     DateTime.min(within, years.maximum)
   )
 
-/** A bound of the requested period. */
+/** Returns the schema of the start or end of the requested period. `momentOf` parses its text. */
 const bound = (momentOf: (text: string) => Option.Option<DateTime.Utc>, description: string) =>
   Schema.String.annotate({ description, examples: ["2026-11-22T09:30:00Z"] }).pipe(
     Schema.decodeTo(
@@ -57,7 +57,7 @@ const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
 const Uuid = Schema.String.check(
   Schema.isPattern(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u, { message: "Expected a UUID in lower case" })
 )
-/** Same form as in the command `key revoke`. */
+/** An API key by its key_id or its prefix, as in the command `vatproof key revoke`. */
 const Key = Schema.String.check(
   Schema.isPattern(/^(?:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}|svc_live_[\dA-Za-z]{3})$/u, {
     message: "Expected a key_id (a UUID in lower case) or the first 12 characters of a key"
@@ -66,13 +66,13 @@ const Key = Schema.String.check(
 const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 of A-Z, a-z, 0-9, _ and -" }))
 
 /**
- * One complete event. `data` and `metadata` are the facts. Without these two and `personal`, but with the SHA-256 of the first
- * two, it is the signed leaf.
+ * One complete event. `data` and `metadata` are the facts. The signed leaf of the event has the SHA-256 of these two in their place, has no
+ * `personal`, and is otherwise the same.
  */
 export const AuditEvent = Schema.Struct({
   causation_id: Schema.NullOr(Schema.String),
   correlation_id: Schema.String,
-  data: Schema.Json.annotate({ description: "The facts; their schema follows from type and schema_version" }),
+  data: Schema.Json.annotate({ description: "The facts of the event; type and schema_version determine their schema" }),
   event_id: Schema.String,
   log_id: Schema.Int,
   metadata: Schema.Json,
@@ -81,17 +81,17 @@ export const AuditEvent = Schema.Struct({
   personal: Schema.optionalKey(
     Schema.Json.annotate({
       description:
-        "Names, addresses and the exact exchange. data.personal_sha256 is the SHA-256 of this object as canonical JSON. Null if erased"
+        "Personal data: names, addresses and the exact exchange with the source. data.personal_sha256 is the SHA-256 of this object as canonical JSON. Null after the erasure"
     })
   ),
   position: Position,
-  recorded_at: Schema.String.annotate({ format: "date-time", description: "Time at which the database stored it" }),
+  recorded_at: Schema.String.annotate({ format: "date-time", description: "Time at which the database stored the event" }),
   schema_version: Schema.Int,
   stream_id: Schema.String,
   trace_id: Schema.NullOr(Schema.String),
   type: Schema.String.annotate({ examples: ["VatIdVerified"] }),
-  units: Schema.Int.annotate({ description: "Validations charged for it" }),
-  version: Schema.Int.annotate({ description: "Version in its stream" })
+  units: Schema.Int.annotate({ description: "Number of validations charged for the event" }),
+  version: Schema.Int.annotate({ description: "Version of the stream after this event" })
 }).annotate({ identifier: "AuditEvent", description: "An event as stored" })
 
 const AuditEvents = Schema.Struct({
@@ -103,7 +103,9 @@ const ProvedEvent = Schema.Struct({
   position: Position,
   event: AuditEvent,
   proof: Schema.String.annotate({ description: "The proof, as in text/plain" }),
-  verifier_key: Schema.NullOr(Schema.String).annotate({ description: "The log's public key. Verify it through another channel" })
+  verifier_key: Schema.NullOr(Schema.String).annotate({
+    description: "The public key of the log. Compare it with a copy from another channel"
+  })
 }).annotate({ identifier: "ProvedEvent", description: "The proof with the event it proves" })
 
 const text = (contentType: string, description: string) =>
@@ -120,10 +122,10 @@ const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 
 const eventsQuery = {
   from: Schema.optionalKey(
-    bound(LogPeriod.startOf, "Recorded at this time or later. A date alone (2026-11-22) is meant from its beginning, in UTC")
+    bound(LogPeriod.startOf, "Events recorded at this time or later. A date alone (2026-11-22) is the start of that day in UTC")
   ),
   to: Schema.optionalKey(
-    bound(LogPeriod.endOf, "Recorded before this time. A date alone (2026-11-22) is meant as a whole: until its end, in UTC")
+    bound(LogPeriod.endOf, "Events recorded before this time. A date alone (2026-11-22) is the end of that day in UTC")
   ),
   type: Schema.optionalKey(
     Name.annotate({
@@ -140,7 +142,9 @@ const eventsQuery = {
       examples: ["01a20419-0651-7492-bba6-66bcdef57c9c"]
     })
   ),
-  vat_id: Schema.optionalKey(Schema.String.annotate({ description: "The VAT ID of the request", examples: ["DE123456789"] })),
+  vat_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "Events of validations of this VAT ID", examples: ["DE123456789"] })
+  ),
   receipt_id: Schema.optionalKey(
     Name.annotate({
       description: "The event that issued this receipt; case-insensitive",
@@ -151,7 +155,7 @@ const eventsQuery = {
   cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
 }
 
-/** All filters. Others are rejected, because an auditor would believe that they had been applied. */
+/** The names of all filters. Other names are rejected, because an auditor would believe that the filter was applied. */
 export const knownFilters: ReadonlyArray<string> = Object.keys(eventsQuery)
 
 const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
@@ -160,7 +164,7 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
   success: [
     AuditEvents,
     text(ndjson, "One event per line, oldest first, up to the end of the log"),
-    text(csv, "The same as a table (RFC 4180)")
+    text(csv, "One event per row (RFC 4180), oldest first, up to the end of the log")
   ],
   error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
 }).annotateMerge(
@@ -168,9 +172,9 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
     identifier: "listAuditEvents",
     summary: "Read the log",
     description:
-      "Oldest first. An auditor of one account sees only its events. The log records the reading, once for all pages. " +
+      "Returns events, oldest first. An auditor of one account sees only the events of that account. The log records each reading, once for all its pages. " +
       `Accept selects pages (${json}, the default), or all events as lines (${ndjson}) or as a table (${csv}, in which an apostrophe ` +
-      "before text prevents spreadsheets from reading it as a formula). An unknown filter or type is an error that lists the known ones.",
+      "before text prevents spreadsheets from reading it as a formula). An unknown filter or type is a 400, whose message lists the known ones.",
     transform: numberParameters({ limit: Limit })
   })
 )
@@ -182,8 +186,8 @@ const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "getAuditEvent",
-    summary: "One event by its position",
-    description: "An auditor of one account sees only its events. The log records the reading.",
+    summary: "Get an event by its position",
+    description: "An auditor of one account sees only the events of that account. The log records each reading.",
     transform: numberParameters({ position: Position })
   })
 )
@@ -191,7 +195,7 @@ const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
 const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
   params: {
     subject: Schema.String.annotate({
-      description: "Id of a receipt, or a position",
+      description: "Id of a receipt, or position of an event",
       examples: ["VP-QC-20261120-A7K2M9P4R3"]
     })
   },
@@ -203,7 +207,7 @@ const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
     identifier: "getAuditProof",
     summary: "Prove that an event is in the log",
     description:
-      "For auditors, and for the API key that a receipt was issued to. Verifies offline: `vatproof audit verify --proof FILE`. " +
+      "For auditors, and for the API key that the receipt was issued to. `vatproof audit verify --proof FILE` verifies the proof offline. " +
       `Accept selects the proof (${plain}, the default) or the proof with its event (${json}).`
   })
 )
@@ -214,20 +218,20 @@ const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "getCheckpoint",
-    summary: "The newest signed checkpoint",
-    description: "Public. Keep copies: they prove that later logs continue this one."
+    summary: "Get the newest signed checkpoint",
+    description: "Public. Keep copies: with a copy you can verify that a later log continues this one."
   })
 )
 
 const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
-  // TilePaths describes the possible values in the document.
+  // `TilePaths` replaces this parameter in the OpenAPI document.
   params: { "*": Schema.String },
   success: bytes,
   error: [notFound, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "getTile",
-    summary: "A tile of the signed tree",
+    summary: "Get a tile of the signed tree",
     description: "Public (c2sp.org/tlog-tiles): hashes of the log without its content."
   })
 )

@@ -1,4 +1,4 @@
-/** Authenticates readers of the log: auditors by their token, and for the proof of a receipt the API key it was issued to. */
+/** Authenticates the readers of the log: auditors by their token. A proof can also be read with an API key. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
@@ -8,34 +8,34 @@ import type { ProofReader } from "#domain/audit/AuditTrail.ts"
 import { makeKeyCallerOf } from "#http/pipeline/Authentication.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 
-/** The auditor of the request being served. */
+/** The auditor of the current request. `AuditorRequired` provides it. */
 export class CurrentAuditor extends Context.Service<CurrentAuditor, Auditor>()("vatproof/http/audit/CurrentAuditor") {}
 
-/** The header that carries an auditor's token. */
+/** The security scheme of auditors: a token in the header Authorization. */
 const auditorToken = HttpApiSecurity.bearer.pipe(
-  HttpApiSecurity.annotate(OpenApi.Description, "An auditor's token, svc_audit_…: `vatproof auditor add` makes one")
+  HttpApiSecurity.annotate(OpenApi.Description, "An auditor's token, svc_audit_…: `vatproof auditor add` issues one")
 )
 
-/** Rejects requests without an auditor's token. */
+/** Rejects requests without a valid auditor's token. */
 export class AuditorRequired extends HttpApiMiddleware.Service<AuditorRequired, { provides: CurrentAuditor }>()(
   "vatproof/http/audit/AuditorRequired",
   { security: { auditorToken } }
 ) {}
 
-/** The reader of a proof. */
+/** The reader of a proof: an auditor or an API key. `ProofReaderRequired` provides it. */
 export class CurrentProofReader extends Context.Service<CurrentProofReader, ProofReader>()(
   "vatproof/http/audit/CurrentProofReader"
 ) {}
 
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/** Accepts auditors and API keys. */
+/** Rejects requests with neither a valid auditor's token nor a valid API key. */
 export class ProofReaderRequired extends HttpApiMiddleware.Service<ProofReaderRequired, { provides: CurrentProofReader }>()(
   "vatproof/http/audit/ProofReaderRequired",
   { security: { auditorToken, apiKey } }
 ) {}
 
-/** RFC 9110, 15.5.2: a 401 says how to authenticate. */
+/** Adds the authentication scheme to a 401 (RFC 9110, 15.5.2). Other responses stay unchanged. */
 const challenge = (refusal: HttpServerResponse.HttpServerResponse) =>
   refusal.status === 401 ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer") : refusal
 
@@ -70,7 +70,8 @@ export const layerProofReaderRequired = Layer.effect(
       return { _tag: "Auditor", auditor: yield* auditors.byToken(Redacted.make(token)) } satisfies ProofReader
     })
 
-    // The first of the two schemes decides for both, because a wrong key must be rejected and not ignored.
+    // The library tries the next scheme only if the first one fails. `identify` checks both schemes and returns a response even for a
+    // refusal: otherwise a wrong key would be ignored.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const reader = yield* Effect.result(readerOf)
       if (reader._tag === "Failure") return challenge(yield* FailureResponses.respond(Effect.fail(reader.failure)))

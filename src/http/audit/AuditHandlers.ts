@@ -13,13 +13,13 @@ import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 
-/** The form of positions and receipt ids; other text is neither looked up nor used in a file name. */
+/** Matches positions and receipt ids. Other text is neither looked up nor used in a file name. */
 const subjectForm = /^[\w-]{1,100}$/u
 
-/** Events that a stream reads at once. */
+/** Events that a stream reads from the database at a time. */
 const streamPage = 500
 
-/** Tiles never change, and a partial one is a prefix of the full one. The checkpoint changes every second. */
+/** Values of Cache-Control: for tiles, which never change; for the checkpoint, which changes every second; for events and proofs. */
 const forever = "public, max-age=31536000, immutable"
 const briefly = "public, max-age=1"
 const never = "private, no-store"
@@ -31,7 +31,7 @@ export const layer = HttpApiBuilder.group(
     const trail = yield* AuditTrail
     const cursors = yield* makeDailyCursors
 
-    /** The texts of all pages from one on; each is read when the client has consumed the one before. */
+    /** Streams the texts of `first` and of all later pages. It reads a page when the client has received the previous one. */
     const streamFrom = (auditor: Auditor, query: AuditQuery, first: AuditPage, textOf: (page: AuditPage) => string) =>
       Stream.paginate(first, (page) =>
         Effect.map(
@@ -99,10 +99,10 @@ const linesOf = ({ lines }: AuditPage) =>
     .join("")
 const tableOf = ({ rows }: AuditPage) => rows().join("")
 
-/** Caches must know that the response depends on Accept. */
+/** Headers of a response that depends on Accept. */
 const negotiated = { "cache-control": never, vary: "Accept" }
 
-/** Events are stored as canonical JSON and sent without parsing. */
+/** Returns a response with JSON text. Events are stored as canonical JSON, so they are sent without parsing. */
 const rawJson = (text: string, headers: Readonly<Record<string, string>> = { "cache-control": never }) =>
   HttpServerResponse.text(text, { contentType: json, headers })
 
@@ -116,7 +116,7 @@ interface Asked {
   readonly receipt_id?: string
 }
 
-/** Rejects unknown filters: an auditor would take an unfiltered answer for a filtered one. */
+/** Returns the invalid fields of a query. Unknown filters are invalid, because an auditor would take an unfiltered answer for a filtered one. */
 const refusedIn = (
   names: ReadonlyArray<string>,
   { account_id, key, type }: Asked,
@@ -141,10 +141,11 @@ const filterOf = Effect.fnUntraced(function* (query: Asked) {
   return { from, to, type, accountId: account_id, key, vatId, receiptId } satisfies AuditQuery
 })
 
+/** Returns the text that binds a cursor to its filter. */
 const nameOf = ({ accountId, from, key, receiptId, to, type, vatId }: AuditQuery) =>
   JSON.stringify([accountId, from?.epochMilliseconds, key, receiptId, to?.epochMilliseconds, type, vatId])
 
-/** A cursor is valid on its day and the next one; later requests are a new reading, which is recorded. */
+/** Creates functions for cursors that are valid on their day and the next one (UTC). After that an auditor must begin a new reading, which the log records. */
 const makeDailyCursors = Effect.map(Cursor.make, (cursors) => {
   const daysAgo = (days: number) => Effect.map(DateTime.now, (now) => DateTime.formatIsoDateUtc(DateTime.subtract(now, { days })))
   return {

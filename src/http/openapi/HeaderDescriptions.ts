@@ -1,19 +1,19 @@
-/** The response headers in the OpenAPI document: their descriptions, and the responses that have them. */
+/** Describes the response headers in the OpenAPI document, and lists the headers of each response. */
 import type { OpenApi } from "effect/http-api"
 
 const text = { type: "string" }
 
-/** `required` headers are in every response that refers to them. */
+/** The description of each header. A `required` header is in every response that lists it. */
 export const headerDescriptions = {
   "X-Request-Id": {
     description:
-      "The id of the request: your own if it is usable (1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `-`, not like a key or a token). Name it to support",
+      "Id of the request, to report to support. The service keeps the `X-Request-Id` of your request if it has 1 to 128 of the characters A-Z, a-z, 0-9, `.`, `_` and `-` and contains no key or token",
     required: true,
     schema: text,
     example: "01a20419-04ae-76a0-8ca8-7e1e53bc6219"
   },
   "X-Trace-Id": {
-    description: "The trace of the request (W3C Trace Context), if the service traces it",
+    description: "Trace id of the request (W3C Trace Context), if the service traces it",
     schema: { type: "string", pattern: "^[0-9a-f]{32}$" },
     example: "4692b8bd76e0608681818f638701d2e0"
   },
@@ -22,14 +22,20 @@ export const headerDescriptions = {
     required: true,
     schema: { type: "string", const: "nosniff" }
   },
-  "Cache-Control": { description: "Caching of the response", required: true, schema: text, example: "no-store" },
+  "Cache-Control": {
+    description: "Whether and for how long the response may be cached",
+    required: true,
+    schema: text,
+    example: "no-store"
+  },
   "X-Service-Usage": {
-    description: "`<used>/<limit>`: the usage of the month, or, without a key, the total usage. Sent to every identified caller",
+    description:
+      "`<used>/<limit>`: the validations of the API key in this month, or, without a key, of the client address in total. Every response to a valid key has it",
     schema: { type: "string", pattern: String.raw`^\d+/\d+$` },
     example: "81/100"
   },
   "X-Service-Upgrade": {
-    description: "Link to larger plans, above 80 % of the limit",
+    description: "Link to larger plans; sent when more than 80 % of the limit are used",
     schema: { type: "string", format: "uri-reference" },
     example: "https://vatproof.example/upgrade"
   },
@@ -48,7 +54,7 @@ export const headerDescriptions = {
     schema: { type: "integer", minimum: 0 },
     example: 2
   },
-  "WWW-Authenticate": { description: "The scheme to authenticate with", schema: text, example: "Bearer" },
+  "WWW-Authenticate": { description: "Authentication scheme of the endpoint", schema: text, example: "Bearer" },
   Warning: {
     description:
       "`110`: the answer is stale, because no source answers; `source_timestamp` shows its age. " +
@@ -57,12 +63,12 @@ export const headerDescriptions = {
     example: '110 - "Response is Stale"'
   },
   Link: {
-    description: "Links to the description of this interface (RFC 8631); on every response except validations",
+    description: "Links to the description of this interface (RFC 8631); on every response except successful validations",
     schema: text,
     example: '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
   },
   ETag: {
-    description: "Send it as `If-None-Match`: the response is 304 if nothing has changed",
+    description: "Version of the response. Send it as `If-None-Match`: the response is 304 if nothing has changed",
     schema: text,
     example: '"5f0e1c7a9d3b48e2a6c4f1b07d925e83"'
   },
@@ -74,12 +80,16 @@ export const headerDescriptions = {
   Vary: { description: "Request headers that the response depends on", schema: text, example: "Accept, Accept-Language" },
   "Content-Language": { description: "The language of a page or a PDF", schema: text, example: "de" },
   "Content-Disposition": {
-    description: "File name for saving",
+    description: "Suggested file name",
     schema: text,
     example: 'inline; filename="VP-QC-20261120-A7K2M9P4R3.pdf"'
   },
   "Content-Security-Policy": { description: "Content that the page may load: nothing from other hosts", schema: text },
-  "Referrer-Policy": { description: "Referrer that the page sends", schema: text, example: "no-referrer" },
+  "Referrer-Policy": {
+    description: "Referrer that browsers send when a link of the page is opened",
+    schema: text,
+    example: "no-referrer"
+  },
   Location: {
     description: "Path of the validation",
     schema: text,
@@ -91,22 +101,25 @@ export const headerDescriptions = {
     example: "respond-async, wait=10"
   },
   "Idempotent-Replayed": {
-    description: "`true`: the same request with the same `Idempotency-Key` came before, and this is its answer",
+    description: "`true`: this is the answer to an earlier, equal request with the same `Idempotency-Key`",
     schema: text,
     example: "true"
   },
-  "X-Robots-Tag": { description: "Keeps a link out of search engines", schema: text, example: "noindex" }
+  "X-Robots-Tag": { description: "Tells search engines not to list the page", schema: text, example: "noindex" }
 } as const
 
 type HeaderName = keyof typeof headerDescriptions
 type Names = ReadonlyArray<HeaderName>
 
+/** Headers that every response may have. */
 const always: Names = ["X-Request-Id", "X-Trace-Id", "X-Content-Type-Options", "Cache-Control", "Link", "Vary"]
 
+/** Headers of HTML pages. */
 const page: Names = ["Content-Language", "Content-Security-Policy", "Referrer-Policy"]
+/** Headers of receipts that are opened by a link. */
 const linked: Names = [...page, "X-Robots-Tag"]
 
-/** Headers of single operations, by status, beyond the rules below. */
+/** Further headers of single operations, by operation id and status. `namesFor` adds the headers that follow from a rule. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning", "Idempotent-Replayed"], 409: ["Retry-After"] },
   registerAgent: { 201: ["Idempotent-Replayed"], 409: ["Retry-After"] },
@@ -135,7 +148,7 @@ const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = 
 
 const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, status: number): Names => {
   const schemes = security.flatMap((requirement) => Object.keys(requirement))
-  // If the key is optional, callers without one have a meter too, and their calls per minute are counted.
+  // Where the key is optional, callers without a key have usage and a limit per minute too.
   const keyIsOptional = security.some((requirement) => Object.keys(requirement).length === 0)
   const isMetered = schemes.includes("apiKey") && (keyIsOptional || status !== 401)
   const takesToken = schemes.some((scheme) => scheme !== "apiKey")
@@ -151,6 +164,6 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
 export const hasEntityTag = ({ operationId }: OpenApi.OpenAPISpecOperation): boolean =>
   ofOperations[operationId]?.[200]?.includes("ETag") === true
 
-/** The headers of a response, as references to the document's components. */
+/** Returns the headers of a response, as references to the components of the document. */
 export const headersFor = (operation: OpenApi.OpenAPISpecOperation, status: number) =>
   Object.fromEntries(namesFor(operation, status).map((name) => [name, { $ref: `#/components/headers/${name}` }]))

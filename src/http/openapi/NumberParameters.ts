@@ -1,18 +1,18 @@
-/** Numbers in paths and queries, and their schemas in the OpenAPI document. */
+/** Decodes numbers in paths and queries, and describes them in the OpenAPI document. */
 import { Schema, SchemaTransformation } from "effect"
 import { type OpenApi } from "effect/http-api"
 
 const digits = /^(?:0|[1-9]\d{0,15})$/u
 
-/** Parses a whole number in its canonical form; rejects `1e2`, `+1`, `01` and `0x1`. */
+/** Returns a schema that decodes the canonical text of a whole number. It rejects `1e2`, `+1`, `01` and `0x1`. */
 export const fromDigits = <S extends Schema.Codec<number>>(number: S) =>
-  Schema.String.check(Schema.isPattern(digits, { message: "Expected a whole number, in digits alone" })).pipe(
+  Schema.String.check(Schema.isPattern(digits, { message: "Expected a whole number, written in digits only" })).pipe(
     Schema.decodeTo(number, SchemaTransformation.numberFromString)
   )
 
 /**
- * Describes parameters by the schemas of their values. They are text on the wire, and the library documents only that: a pattern,
- * without bounds, default and description.
+ * Returns a transform of an operation that gives parameters, by name, the schemas of their numbers with bounds, default and description.
+ * The library describes such a parameter only as text with a pattern, because it is text on the wire.
  */
 export const numberParameters =
   (schemas: Readonly<Record<string, Schema.Schema<number>>>): OpenApi.Transform["Service"] =>

@@ -1,6 +1,6 @@
 /**
- * Completes the OpenAPI document that the library generates from endpoints and schemas, in small steps, for programs that
- * generate clients.
+ * Completes the OpenAPI document that the library generates from endpoints and schemas. Each step adapts the document to the tools that
+ * generate clients from it.
  */
 import { Predicate, Record as Rec } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -10,7 +10,7 @@ import { hasEntityTag, headerDescriptions, headersFor } from "#http/openapi/Head
 import { errorExamples, errorExamplesIn, requestExamples, responseExamples } from "#http/openapi/OpenApiExamples.ts"
 import { tilePaths } from "#http/openapi/TilePaths.ts"
 
-/** A part of the document. */
+/** An object at any depth of the document. */
 interface Part {
   readonly [key: string]: unknown
 }
@@ -18,7 +18,7 @@ interface Part {
 type Operation = OpenApi.OpenAPISpecOperation
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
-/** Applies the completion to the whole interface (OpenApi.Transform). */
+/** Returns the completed document. It is the `transform` of the interface, which the library calls with the generated document. */
 export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info, paths, ...rest }) =>
   inAllParts(
     {
@@ -27,7 +27,7 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
       paths: finishedPaths(paths),
       components: {
         ...components,
-        // Schemas of requests are inline at their operation; components are for responses.
+        // These are the schemas of responses. Those of requests are inline at their operations, and their enums stay closed.
         schemas: inAllParts(components.schemas, withOpenEnum),
         headers: headerDescriptions,
         examples: errorExamples,
@@ -37,7 +37,7 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
     finishedSchema
   )
 
-/** Each service has its own operator, whose address comes from the configuration. */
+/** The contact in the document. `Documents` adds the address of the operator from the configuration. */
 export const operator = { name: "The operator of this service" }
 
 const terms = {
@@ -62,10 +62,10 @@ const finishedOperation = (operation: Operation) => {
   }
 }
 
-/** OpenAPI ignores a parameter with this name: it takes media types from the responses. */
+/** Returns true for the header Accept. OpenAPI ignores such a parameter and takes the media types from the responses. */
 const isAccept = (parameter: OpenApi.OpenAPISpecParameter) => parameter.in === "header" && parameter.name === "accept"
 
-/** Many tools read descriptions and examples of parameters, but not of their schemas. */
+/** Moves description and example from a parameter's schema to the parameter, because many tools read them only there. */
 const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParameter) => {
   const { description, examples, ...bare }: Part = { ...schema }
   const [example]: ReadonlyArray<unknown> = Array.isArray(examples) ? examples : []
@@ -73,7 +73,7 @@ const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParamet
   return { name, ...rest, ...described, schema: bare, ...(example === undefined ? {} : { example }) }
 }
 
-/** No body decodes as null: if null is allowed, the body is optional, and the other alternative is its schema. */
+/** Completes a request body. A missing body decodes as null: if the schema allows null, the body is optional, and the other alternative is its schema. */
 const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecRequestBody) => {
   const schema = content["application/json"]?.schema
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []
@@ -99,13 +99,13 @@ const finishedResponse = (operation: Operation, status: number, { content = {}, 
   return { description: meaningsOf(description), headers, content: { ...content, "application/json": error } }
 }
 
-/** Where to get the credential of a scheme. */
+/** Additions to the security schemes: where to get the credential. */
 const schemeDescriptions: Readonly<Record<string, Part>> = {
-  apiKey: { description: "An API key, svc_live_…, from POST /v1/register or POST /v1/auth/api-keys" },
+  apiKey: { description: "An API key (svc_live_…) from POST /v1/register or POST /v1/auth/api-keys" },
   bearer: { description: "The token of POST /v1/auth/login, valid for 24 hours", bearerFormat: "JWT" }
 }
 
-/** Scheme names are case-insensitive, but some generators know only the lower-case one. */
+/** Completes the security schemes. Their names are case-insensitive (`Bearer`), but some generators know only lower case. */
 const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
   Rec.map(schemes, ({ scheme, ...rest }, name) => ({
     ...rest,
@@ -113,7 +113,7 @@ const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
     ...schemeDescriptions[name]
   }))
 
-/** Applies a step to a part and all nested parts, inner ones first. */
+/** Applies a step to all objects within a part, inner ones first. */
 const inAllParts = (part: Part, step: (part: Part) => Part): Part => {
   const within = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(within)
@@ -124,22 +124,22 @@ const inAllParts = (part: Part, step: (part: Part) => Part): Part => {
 
 const finishedSchema = (part: Part): Part => withoutPattern(withInt64(withoutClosing(withoutLoneAllOf(part))))
 
-/** Merges annotations that the library writes into an allOf. */
+/** Merges an `allOf` with a single member into its parent. The library writes annotations as such an `allOf`. */
 const withoutLoneAllOf = (part: Part): Part => {
   const { allOf, ...rest } = part
   const [member, second]: ReadonlyArray<Part | undefined> = Array.isArray(allOf) ? allOf : []
   return member === undefined || second !== undefined ? part : { ...rest, ...member }
 }
 
-/** Unknown fields of a request are ignored, like unknown query parameters (rule 11), and responses may get more fields. */
+/** Removes `additionalProperties: false`. Responses may get more fields, and the service ignores unknown fields of most requests. */
 const withoutClosing = (part: Part): Part => {
   const { additionalProperties, ...rest } = part
   return additionalProperties === false ? rest : part
 }
 
 /**
- * Without bounds an integer gets those of JavaScript. All integers of this interface are counts, positions and durations, so none
- * is negative.
+ * Replaces the bounds of JavaScript's integers, which the library writes by default, by the format int64 and a minimum of 0. All integers of
+ * the interface are counts, positions and durations, so none is negative.
  */
 const withInt64 = (part: Part): Part => {
   const { maximum, minimum, ...rest } = part
@@ -147,16 +147,17 @@ const withInt64 = (part: Part): Part => {
   return { ...rest, format: "int64", minimum: minimum === Number.MIN_SAFE_INTEGER ? 0 : minimum }
 }
 
-/** Words and letters of a comparison are a closed set (rule 28). Other sets may grow, which an `enum` would not allow. */
+/** The values of enums that never grow: the words and letters of a comparison (rule 28). */
 const closedValues = new Set<unknown>([...MatchWord.literals, ...MatchLetter.literals])
 
+/** Replaces an enum that may get more values by `x-extensible-enum`, because generated clients reject values outside of an `enum`. */
 const withOpenEnum = (part: Part): Part => {
   const { enum: values, ...rest } = part
   const isOpen = part["type"] === "string" && Array.isArray(values) && !values.every((value) => closedValues.has(value))
   return isOpen ? { ...rest, "x-extensible-enum": values } : part
 }
 
-/** Drops the pattern of strings that have a format. */
+/** Removes the pattern of a string that has a format. */
 const withoutPattern = (part: Part): Part => {
   const { pattern, ...rest } = part
   return typeof pattern === "string" && typeof part["format"] === "string" ? rest : part

@@ -1,6 +1,6 @@
 /**
- * The examples of the OpenAPI document: responses of the service with the sandbox's sources, recorded by
- * test/http/openapi/OpenApiExamples.test.ts.
+ * Reads the examples of the OpenAPI document from examples.json. test/http/openapi/OpenApiExamples.test.ts records them from responses of the
+ * service, which asks the sandbox instead of the official sources.
  */
 import { Record as Rec, Schema } from "effect"
 import recorded from "#http/openapi/examples.json" with { type: "json" }
@@ -8,11 +8,11 @@ import recorded from "#http/openapi/examples.json" with { type: "json" }
 const Named = Schema.Record(Schema.String, Schema.Json)
 
 const Examples = Schema.Struct({
-  /** By code. */
+  /** Error bodies by error code. */
   errors: Named,
-  /** By operation and name. */
+  /** Request bodies by operation id and name of the example. */
   requests: Schema.Record(Schema.String, Named),
-  /** By operation, status, media type and name. */
+  /** Response bodies by operation id, status, media type and name of the example. */
   responses: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Record(Schema.String, Named)))
 })
 
@@ -21,11 +21,11 @@ const { errors, requests, responses } = Schema.decodeUnknownSync(Examples)(recor
 /** One example per error code, as components of the document. */
 export const errorExamples = Rec.map(errors, (value) => ({ value }))
 
-/** The additions to the content of a body with examples. */
+/** Returns the `examples` of a body; nothing if there are none. */
 const shown = (named: typeof Named.Type | undefined) =>
   named === undefined ? {} : { examples: Rec.map(named, (value) => ({ value })) }
 
-/** Bodies that are text are examples of other media types than JSON: those of the type whose name has the example's. */
+/** Returns the examples of a request body. An example that is text is named after the end of its media type, such as `csv`; all others are JSON. */
 export const requestExamples = (operationId: string, mediaType: string) =>
   shown(
     Rec.filter(requests[operationId] ?? {}, (value, name) =>
@@ -36,7 +36,7 @@ export const requestExamples = (operationId: string, mediaType: string) =>
 export const responseExamples = (operationId: string, status: number, mediaType: string) =>
   shown(responses[operationId]?.[String(status)]?.[mediaType])
 
-/** References to the examples of the codes in a text. */
+/** Returns references to the examples of the error codes that occur in a text. */
 export const errorExamplesIn = (text: string) => {
   const words = new Set(text.split(/\W+/u))
   const codes = Object.keys(errors).filter((code) => words.has(code))

@@ -1,4 +1,4 @@
-/** The paths of tiles in the OpenAPI document: the router has one with a wildcard, which OpenAPI lacks (c2sp.org/tlog-tiles). */
+/** Describes the paths of tiles in the OpenAPI document (c2sp.org/tlog-tiles). The router has one path with a wildcard, which OpenAPI does not support. */
 import type { OpenApi } from "effect/http-api"
 
 type PathItem = Readonly<Record<string, OpenApi.OpenAPISpecOperation>>
@@ -11,7 +11,7 @@ const level = {
     type: "integer",
     minimum: 0,
     maximum: 63,
-    description: "Level of the tile: level 0 contains the hashes of the events",
+    description: "Level of the tile in the Merkle tree; tiles of level 0 contain the hashes of the events",
     examples: [0]
   }
 }
@@ -24,7 +24,7 @@ const index = {
     type: "string",
     pattern: String.raw`^(x\d{3}/){0,5}\d{3}$`,
     description:
-      "Number of the tile in its level, in groups of three digits, all but the last with an `x`: 000, 999, x001/000, x001/x234/067. " +
+      "Number of the tile in its level, in groups of three digits. Each group but the last starts with `x`: 000, 999, x001/000, x001/x234/067. " +
       "Slashes may be sent literally or as %2F",
     examples: ["000"]
   }
@@ -37,7 +37,7 @@ const width = {
   schema: { type: "integer", minimum: 1, maximum: 255, description: "Number of hashes in the tile", examples: [1] }
 }
 
-/** Replaces the wildcard path by two OpenAPI paths: full tiles, and partial ones at the log's end. */
+/** Replaces the wildcard path by two OpenAPI paths: one of full tiles, one of the partial tiles at the end of the log. */
 export const tilePaths = ({ "/v1/audit/tile/*": tile, ...paths }: Readonly<Record<string, PathItem>>) => {
   const get = tile?.["get"]
   if (get === undefined) return paths
@@ -45,7 +45,7 @@ export const tilePaths = ({ "/v1/audit/tile/*": tile, ...paths }: Readonly<Recor
   const partial = {
     ...get,
     operationId: "getPartialTile",
-    summary: "A partial tile of the signed tree",
+    summary: "Get a partial tile of the signed tree",
     parameters: [level, index, width]
   }
   return {

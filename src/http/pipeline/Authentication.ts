@@ -1,4 +1,4 @@
-/** Authenticates callers: an API key, or where allowed a client without one (rules 12, 14). */
+/** Authenticates requests by API key or access token, and identifies clients without a key by their address (rules 12, 14). */
 import { Context, Effect, Layer, MutableRef, Redacted, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
@@ -11,18 +11,18 @@ import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
-/** The header that carries an API key. */
+/** The security scheme of API keys: the header X-Api-Key. */
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/** Documents that an API key may be sent. The route itself identifies the caller. */
+/** Declares an optional API key in the OpenAPI document. The handler of the endpoint identifies the caller itself. */
 export class KeyAllowed extends HttpApiMiddleware.Service<KeyAllowed>()("vatproof/http/pipeline/KeyAllowed", {
   security: { apiKey }
 }) {}
 
-/** The API key of the current request, where one is required. */
+/** The caller that the API key of the current request identifies. `KeyRequired` provides it. */
 export class CurrentKey extends Context.Service<CurrentKey, KeyCaller>()("vatproof/http/pipeline/CurrentKey") {}
 
-/** Rejects clients without an API key. */
+/** Rejects requests without a valid API key. */
 export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provides: CurrentKey }>()(
   "vatproof/http/pipeline/KeyRequired",
   {
@@ -30,19 +30,25 @@ export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provid
   }
 ) {}
 
-/** A key in the Authorization header, alone, after any scheme or in Basic credentials (`c3ZjX2` is `svc_` in Base64). */
+/** Matches an API key in the Authorization header: alone, after any scheme, or in Basic credentials (`svc_` is `c3ZjX…` in Base64). */
 const keyAsAuthorization = /(?:^| )(?:svc_|c3ZjX)/iu
-/** A key in the query, or a parameter with the name of one. */
+/** Matches an API key in the query, and any parameter with a name like `api_key`. */
 const keyInQuery = /[?&](?:(?:x[-_]?)?api[-_]?key=|[^=&]*=svc_)/iu
 
-/** Rejects a key that is sent elsewhere than in X-Api-Key. Ignoring it would silently make the caller anonymous. */
+/**
+ * Returns the error for an API key in Authorization or in the query; null if there is none. Without this check the key would be ignored,
+ * and its caller served as anonymous.
+ */
 const misplacedKey = ({ headers, url }: HttpServerRequest.HttpServerRequest) => {
   if (keyAsAuthorization.test(headers["authorization"] ?? "")) return useTheHeader("not in the header Authorization")
   return keyInQuery.test(url) ? useTheHeader("not in the URL, where logs and proxies see it") : null
 }
 const useTheHeader = (where: string) => new ApiKeyRequired({ message: `Send the API key in the header X-Api-Key, ${where}` })
 
-/** Creates a function that returns a request's credential. A wrong key is rejected later, never ignored. */
+/**
+ * Creates a function that returns a request's credential: its API key, or its client address if it has none. The function does not check
+ * whether the key is valid.
+ */
 export const makeCredentialOf = Effect.map(
   TrustedProxies,
   ({ count }) =>
@@ -55,7 +61,10 @@ export const makeCredentialOf = Effect.map(
     }
 )
 
-/** Creates a function that returns the caller of a request's API key, bypassing the cache. Stores the caller's standing. */
+/**
+ * Creates a function that returns the caller of a request's API key, read from the database instead of the cache. It also stores the
+ * caller's usage for the response headers. A missing, misplaced or invalid key is an error.
+ */
 export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
   Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const key = request.headers["x-api-key"]
@@ -82,16 +91,19 @@ export const layerKeyRequired = Layer.effect(
   })
 )
 
-/** The account of the current request, after a login. */
+/** The session of the current request. `LoginRequired` provides it. */
 export class CurrentAccount extends Context.Service<CurrentAccount, Session>()("vatproof/http/pipeline/CurrentAccount") {}
 
-/** Rejects requests without a login. */
+/** Rejects requests without a valid access token of a login. */
 export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { provides: CurrentAccount }>()(
   "vatproof/http/pipeline/LoginRequired",
   { security: { bearer: HttpApiSecurity.bearer } }
 ) {}
 
-/** RFC 9110, 15.5.2: a 401 says how to authenticate. API keys have no registered scheme. */
+/**
+ * Returns the response to a failed authentication. For an access token it has WWW-Authenticate (RFC 9110, 15.5.2); for an API key it has
+ * not, because API keys have no registered scheme.
+ */
 const refuseLogin = (failure: FailureResponses.Failure) =>
   Effect.map(FailureResponses.failureResponse(failure), (refusal) =>
     failure._tag === "InvalidAccessToken" ? HttpServerResponse.setHeader(refusal, "www-authenticate", "Bearer") : refusal
@@ -111,12 +123,12 @@ export const layerLoginRequired = Layer.effect(
   })
 )
 
-/** The owner of the requested receipts: the id of an API key or of an account. */
+/** The owner whose receipts the current request may read: the id of an API key or of an account. `ReceiptReaderRequired` provides it. */
 export class CurrentReceiptReader extends Context.Service<CurrentReceiptReader, { readonly ownerId: string }>()(
   "vatproof/http/pipeline/CurrentReceiptReader"
 ) {}
 
-/** Accepts API keys and logins. */
+/** Rejects requests with neither a valid API key nor a valid access token. */
 export class ReceiptReaderRequired extends HttpApiMiddleware.Service<ReceiptReaderRequired, { provides: CurrentReceiptReader }>()(
   "vatproof/http/pipeline/ReceiptReaderRequired",
   { security: { apiKey, bearer: HttpApiSecurity.bearer } }
@@ -136,7 +148,8 @@ export const layerReceiptReaderRequired = Layer.effect(
       return (yield* byToken(Redacted.make(token))).accountId
     })
 
-    // The first of the two schemes decides for both, because a wrong key must be rejected and not ignored.
+    // The library tries the next scheme only if the first one fails. `identify` checks both schemes and returns a response even for a
+    // refusal: otherwise a wrong key would be ignored.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const owner = yield* Effect.result(ownerOf)
       if (owner._tag === "Failure") return yield* refuseLogin(owner.failure)

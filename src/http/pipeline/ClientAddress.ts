@@ -1,4 +1,4 @@
-/** The client's address for rate limits: the socket's, or the one that trusted proxies report (rule 39). */
+/** Finds the address by which limits identify a client: that of the socket, or the one that trusted proxies report (rule 39). */
 import { Context, Option, Result } from "effect"
 import { NetAddress } from "effect/net"
 import type { HttpServerRequest } from "effect/http"
@@ -9,9 +9,9 @@ export class TrustedProxies extends Context.Service<TrustedProxies, { readonly c
 ) {}
 
 /**
- * Returns the client's network: an IPv4 address, or the /64 of an IPv6 address, because an IPv6 client owns all of it. Each
- * trusted proxy appends the address it saw to X-Forwarded-For, so the client's is the `count`-th from the right; entries further
- * left are untrusted. If the entry is not an address (`203.0.113.077`, `unknown`), the request counts for the proxy that sent it.
+ * Returns the client's network: its IPv4 address, or the /64 of its IPv6 address, because an IPv6 client owns a whole /64. Each trusted
+ * proxy appends its client's address to X-Forwarded-For. With n trusted proxies the client's address is therefore the n-th entry from the
+ * right; entries further left may be forged. If that entry is not an address (`203.0.113.077`, `unknown`), the socket's address is used.
  */
 export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trustedProxies: number): string => {
   const socket = networkOf(Option.getOrElse(request.remoteAddress, () => ""))
@@ -23,7 +23,7 @@ export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trus
   )
 }
 
-/** Some proxies add the client's port, brackets or the zone to its address. */
+/** Parses an IP address, also with the brackets, port or zone that some proxies add. */
 const addressOf = (text: string) => {
   const plain = text.replace(/^\[([^\]]*)\]$/u, "$1").replace(/%[^\]]*/u, "")
   return Result.orElse(NetAddress.ipFromString(plain), () =>

@@ -1,23 +1,25 @@
-/** Compresses long text for clients that accept it. Short responses, PDFs and hashes are not compressed. */
+/** Compresses long text responses for clients that accept it. Short and binary responses are sent unchanged. */
 import { Effect, Option } from "effect"
 import { HttpBody, HttpPlatform, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 
-/** In bytes: shorter bodies gain too little, longer ones would occupy a thread for too long. */
+/** Bounds of a compressed body, in bytes. A shorter body gains too little; a longer one would occupy a thread for too long. */
 const lengths = { minimum: 1_024, maximum: 8 * 1_024 * 1_024 }
-/** Concurrent compressions; further responses are sent uncompressed. They share threads with password hashing. */
+/** Maximum number of concurrent compressions, which share threads with password hashing. Further responses are sent uncompressed. */
 const maxRunning = 2
 const text = /^(?:text\/|application\/json|image\/svg\+xml)/u
 
-/** By preference; the levels take about 10 ms per MB. */
+/** The supported codings, the preferred one first. */
 const codings = ["br", "gzip"] as const
+/** Compression levels that take about 10 ms per MB. */
 const levels = { br: { level: 4 }, gzip: { level: 6 } }
 type Coding = (typeof codings)[number]
 
 type Response = HttpServerResponse.HttpServerResponse
 
+/** Creates a function that returns the response, compressed if possible. */
 export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
-  // Documents that never change are the same object each time and are compressed once.
+  // Compressed bodies by their uncompressed bytes. A static document has the same bytes object in each response, so it is compressed once.
   const done = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
   let running = 0
 
@@ -38,7 +40,7 @@ export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
 
   return (request: HttpServerRequest.HttpServerRequest, response: Response): Effect.Effect<Response> => {
     const { body, headers } = response
-    // Responses of validations return here.
+    // Most responses, such as validations, are too short and return here.
     if (body._tag !== "Uint8Array" || body.contentLength < lengths.minimum || body.contentLength > lengths.maximum) {
       return Effect.succeed(response)
     }

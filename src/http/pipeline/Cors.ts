@@ -1,4 +1,4 @@
-/** Cross-origin requests from browsers (Fetch, 3.2, read 2026-11). Disabled unless the operator configures origins. */
+/** Allows pages of other origins to call the service (CORS: Fetch standard, 3.2, read 2026-11). Disabled unless the operator sets origins. */
 import { Context, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RouteTable } from "#http/pipeline/RouteTable.ts"
@@ -15,7 +15,10 @@ const responseHeaders =
 /** How long a browser may cache a preflight response, in seconds. */
 const maxAge = "600"
 
-/** `credentials` are not allowed: the service has no cookies, and keys are sent in headers. */
+/**
+ * Creates the functions that answer preflight requests and add CORS headers. `Access-Control-Allow-Credentials` is never sent, because the
+ * service has no cookies and callers send keys in headers.
+ */
 export const make = Effect.gen(function* () {
   const origins = yield* CorsOrigins
   const { allowedMethods } = yield* RouteTable
@@ -24,7 +27,7 @@ export const make = Effect.gen(function* () {
   const allowOrigin = (origin: string) => ({ "access-control-allow-origin": isOpen ? "*" : origin })
 
   return {
-    /** Returns the response to a preflight; null for any other request or origin. */
+    /** Returns the response to a preflight request; null for another request, an unknown path, or an origin that is not allowed. */
     preflight: ({ headers, method, url }: HttpServerRequest.HttpServerRequest) => {
       const { "access-control-request-method": wanted, origin } = headers
       if (method !== "OPTIONS" || wanted === undefined || !isAllowed(origin)) return null
@@ -39,7 +42,7 @@ export const make = Effect.gen(function* () {
         }
       })
     },
-    /** Adds the headers that let other origins read the response. */
+    /** Adds the headers that let pages of allowed origins read the response. */
     shared: ({ headers }: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) => {
       if (origins.length === 0) return response
       const vary = response.headers["vary"]

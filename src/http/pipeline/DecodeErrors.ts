@@ -1,4 +1,4 @@
-/** Responses to requests that do not decode: each invalid field with the reason (rules 11, 45). */
+/** Responds to requests that do not match their schema with each invalid field and the reason (rules 11, 45). */
 import { Effect, Option, type Schema, SchemaIssue } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -9,22 +9,22 @@ export class DecodeErrors extends HttpApiMiddleware.Service<DecodeErrors>()("vat
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Maximum number of fields listed. */
+/** Maximum number of invalid fields that an error lists. */
 const maxFields = 20
 
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(DecodeErrors, (error) => {
-  // A response that does not encode is a defect of ours.
+  // A response that does not match its schema is a defect of the service.
   if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
   return respond(fieldErrors(error.kind.toLowerCase(), error.cause))
 })
 
-/** Returns the response for these invalid fields. */
+/** Returns the 400 response that lists these invalid fields. */
 export const respond = (details: ReadonlyArray<FieldError>) => {
   const message = details.map(({ field, message }) => `${field}: ${message}`).join("; ")
   return toResponse({ code: "VALIDATION_ERROR", message, details })
 }
 
-/** Finds parameters that are probably misspelled: a supplied field must not be ignored silently (rule 11). */
+/** Returns an error for each unknown parameter that is probably a misspelled known one. A sent field is never ignored silently (rule 11). */
 export const misspelled = (
   search: HttpServerRequest.ParsedSearchParams["Service"],
   known: ReadonlyArray<string>
@@ -36,7 +36,7 @@ export const misspelled = (
     })
   )
 
-/** Returns the invalid fields of a decoding error; `kind` names the part of the request if a field has no name. */
+/** Returns the invalid fields of a decoding error by their paths. An error without a path is named by `kind`, such as `payload`. */
 export const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
   formatIssues(cause.issue)
     .issues.slice(0, maxFields)

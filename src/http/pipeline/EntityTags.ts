@@ -1,4 +1,4 @@
-/** Entity tags of cacheable responses, and 304 for a client with the current version (RFC 9110, 8.8.3 and 13.1.2). */
+/** Adds ETags to cacheable responses, and answers 304 to a client that has the current version (RFC 9110, 8.8.3 and 13.1.2). */
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -6,9 +6,9 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 /** The headers that a 304 repeats (RFC 9110, 15.4.5). */
 const headersOf304 = ["cache-control", "vary"]
 
-/** Creates a function that tags a cacheable response, or replaces it by a 304. Leaves other responses unchanged. */
+/** Creates a function that adds an ETag to a cacheable response or replaces the response by a 304. Other responses stay unchanged. */
 export const make = Effect.map(Crypto, ({ sha256Hex }) => {
-  // Documents that never change are the same objects each time.
+  // ETags by body. A static document has the same body object in each response, so its ETag is computed once.
   const tags = new WeakMap<object, string>()
 
   return (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) => {
@@ -25,6 +25,6 @@ export const make = Effect.map(Crypto, ({ sha256Hex }) => {
   }
 })
 
-/** The comparison is weak: a compressed body has the tag of the plain one with `W/`. */
+/** Returns true if If-None-Match names the ETag. The comparison ignores `W/`, which the ETag of a compressed response has. */
 const names = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch?.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//u, "") === etag) === true

@@ -1,11 +1,11 @@
-/** The error body with its codes and statuses (rules 40, 44, 45). The only place that knows statuses. */
+/** Defines the error body and its codes (rules 40, 44, 45). No other module assigns HTTP statuses to errors. */
 import { Effect, Schema, Struct } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** Every code with its status. */
+/** The HTTP status of each error code. */
 export const statusOf = {
   VALIDATION_ERROR: 400,
   INVALID_VAT_ID: 400,
@@ -42,34 +42,36 @@ export const codes = Struct.keys(statusOf)
 export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type FieldError = typeof FieldError.Type
 
-/** The limits of a plan, and how to get a larger one. */
+/** Details of an error that a larger plan avoids: the limit of the plan, and where to get a larger one. */
 export const PlanDetails = Schema.Struct({
   plan: PlanName.annotate({ description: "The plan of the API key" }),
-  limit: Schema.Int.annotate({ description: "Validations per month of the plan" }),
-  resets_at: Schema.NullOr(Timestamp).annotate({ description: "End of the month; null if waiting does not help" }),
+  limit: Schema.Int.annotate({ description: "Validations per month that the plan includes" }),
+  resets_at: Schema.NullOr(Timestamp).annotate({
+    description: "End of the month, when the quota is renewed; null if waiting does not help"
+  }),
   upgrade_url: Schema.String.annotate({ description: "Link to larger plans", format: "uri" }),
   contact: Schema.NullOr(Schema.String).annotate({
-    description: "The operator's address, as a mailto: or https: URI; null if none is published"
+    description: "Address of the operator, as a mailto: or https: URI; null if the operator publishes none"
   })
 })
 export type PlanDetails = typeof PlanDetails.Type
 
-/** The remaining data of an erased receipt. */
+/** Details of the error for an erased receipt: what remains of the receipt. */
 export const ErasedDetails = Schema.Struct({
-  position: Schema.Int.annotate({ description: "Position of its event in the log" }),
+  position: Schema.Int.annotate({ description: "Position of the receipt's event in the log" }),
   proof: Schema.NullOr(Schema.String).annotate({
     description: "The proof that the receipt was issued (c2sp.org/tlog-proof); null if the log is not signed"
   })
 })
 export type ErasedDetails = typeof ErasedDetails.Type
 
-/** The body of errors with one of these codes. */
+/** Returns the schema of an error body that has one of these codes. */
 export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Codes) =>
   Schema.Struct({
     error: Schema.Struct({
-      code: Schema.Literals(codes).annotate({ description: "The error, for programs; later versions may add codes" }),
+      code: Schema.Literals(codes).annotate({ description: "The kind of error, for programs; later versions may add codes" }),
       message: Schema.String.annotate({
-        description: "The error, for people; the wording may change",
+        description: "What is wrong and what to do, for people; the wording may change",
         examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI"]
       }),
       request_id: Schema.String.annotate({
@@ -79,17 +81,17 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
       details: Schema.optionalKey(
         Schema.Union([Schema.Array(FieldError), PlanDetails, ErasedDetails]).annotate({
           description:
-            "With VALIDATION_ERROR the invalid fields; if the plan refuses the call, its limit and a link to larger plans; of an erased receipt, its proof"
+            "VALIDATION_ERROR: the invalid fields. A limit of the plan: that limit and a link to larger plans. RECEIPT_ERASED: the proof that the receipt was issued"
         })
       )
     })
   })
 
-/** Same, for some of the codes of one status. */
+/** Returns the schema of an error response with this status, for the declaration of an endpoint. `codes` are those that the endpoint uses. */
 export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
   bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
-/** The errors of any request with a body, independent of its content. */
+/** The errors of every endpoint with a request body: too large, or an unsupported media type. */
 export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
 
 export interface Problem {
@@ -101,25 +103,25 @@ export interface Problem {
 
 const encodeBody = Schema.encodeSync(bodyWith(codes))
 
-/** Status, headers and JSON of an error. */
+/** Returns status, headers and JSON body of an error's response. */
 const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, requestId: string) => {
   const headers: Record<string, string> = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const json = encodeBody({ error: { code, message, request_id: requestId, ...(details === undefined ? {} : { details }) } })
   return { status: statusOf[code], headers, json }
 }
 
-/** Requests that Node's HTTP server rejects before the router sees them. */
+/** Errors of requests that Node's HTTP server rejects before they reach the router. */
 const unroutable = {
   BadRequest: { code: "VALIDATION_ERROR", message: "The request is not valid HTTP" },
   Connect: { code: "METHOD_NOT_ALLOWED", message: "CONNECT is not supported" },
   HeadersTooLarge: {
     code: "REQUEST_HEADER_FIELDS_TOO_LARGE",
-    message: "The request line and headers have at most 32 KiB together"
+    message: "Path and headers together exceed 32 KiB"
   },
-  TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive in time" }
+  TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive completely in time; send it again" }
 } as const satisfies Record<string, Problem>
 
-/** Status, headers and body of the response to such a request, for code outside of effects. */
+/** Returns status, headers and body of the response to a request that Node's HTTP server rejects. It is no effect, because the server runs none there. */
 export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
   const { headers, json, status } = partsOf(unroutable[reason], requestId)
   const allow = reason === "Connect" ? { allow: "GET, HEAD, POST, DELETE" } : {}
@@ -139,27 +141,30 @@ export const toResponse = Effect.fnUntraced(function* (problem: Problem, more: R
   return HttpServerResponse.jsonUnsafe(json, { status, headers: { ...more, ...headers } })
 })
 
-/** The response to a method that a path does not support. */
+/** Returns the 405 response for a method that a path does not support. */
 export const methodNotAllowed = (method: string, allowed: ReadonlyArray<string>) =>
-  toResponse({ code: "METHOD_NOT_ALLOWED", message: `${method} is not allowed here` }, { allow: allowed.join(", ") })
+  toResponse(
+    { code: "METHOD_NOT_ALLOWED", message: `This path does not support ${method}; it supports ${allowed.join(", ")}` },
+    { allow: allowed.join(", ") }
+  )
 
-/** Seconds until the database, a slot in the queue, or another replica is probably available. */
+/** Retry-After of an overload or a database outage, in seconds. */
 export const retryAfterSeconds = 2
 
-/** The error of a request that outlasts the grace period of a stopping service. */
+/** The error of a request that is still in flight when the grace period of a stopping service ends. */
 export const stopping: Problem = {
   code: "SERVICE_UNAVAILABLE",
   message: "The service is stopping; retry after 2 seconds",
   retryAfterSeconds
 }
 
-/** The error for altered evidence. Details are only logged. */
+/** The error for stored evidence that differs from its signed form. The differences are logged and not sent. */
 export const evidenceAltered: Problem = {
   code: "EVIDENCE_ALTERED",
-  message: "The stored data differs from what was signed, so it is not served; the operator is alerted"
+  message: "The stored evidence differs from the signed evidence, so it is not served; the operator is alerted"
 }
 
-/** The error beyond the limit of requests in flight. */
+/** The error of a request beyond the limit of requests in flight. */
 export const overloaded: Problem = {
   code: "SERVICE_UNAVAILABLE",
   message: "The server is overloaded; retry after 2 seconds",

@@ -1,4 +1,4 @@
-/** Maps each failure of a use case to an error (rules 40, 44). */
+/** Maps the failures of use cases to error responses (rules 40, 44). */
 import { Clock, DateTime, Effect, MutableRef } from "effect"
 import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import type { InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
@@ -75,6 +75,7 @@ export type Failure =
   | WrongCredentials
   | WrongPassword
 
+/** The error code of each failure. The code of QuotaExceeded depends on the plan: see `quotaProblem`. */
 const codeOf = {
   ApiKeyNotClaimable: "API_KEY_NOT_CLAIMABLE",
   AlreadyRecorded: "IDEMPOTENCY_IN_PROGRESS",
@@ -114,7 +115,7 @@ const codeOf = {
   WrongPassword: "UNAUTHORIZED"
 } as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
 
-/** Returns the error of a failure. The cause of a database outage is only logged. */
+/** Returns the error for a failure. The cause of a database outage is kept for the request log and not sent. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
   if (failure._tag === "StoreUnavailable") MutableRef.set((yield* ResponseHints).refusal, failure)
   switch (failure._tag) {
@@ -167,21 +168,21 @@ const planDetails = (
   contact
 })
 
-/** Rule 40: the code for a used-up quota depends on the caller. */
+/** Returns the error for a used-up quota (rule 40): 401 without a key, 402 on the free plan, 429 on a paid plan. */
 const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, standing }: QuotaExceeded) {
   if (periodEnd === null || plan === "anonymous")
     return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
   const details = planDetails(yield* Site, { limit: standing.usage.limit, plan }, periodEnd)
   const problem = { message: `${message} for this month. Upgrade: ${details.upgrade_url}`, details }
   if (plan === "free") return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
-  // The period of the call may have ended meanwhile.
+  // The month may have ended since the call was counted.
   const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
   return { code: "RATE_LIMIT_EXCEEDED", ...problem, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
 })
 
-/** The response to a failure of a use case. */
+/** Returns the error response for a failure. */
 export const failureResponse = (failure: Failure) => Effect.flatMap(problemOf(failure), (problem) => toResponse(problem))
 
-/** Converts the failures of a use case to responses. */
+/** Converts the failures of a use case to error responses. */
 export const respond = <A, E extends Failure, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.matchEffect(effect, { onSuccess: (value) => Effect.succeed(value), onFailure: failureResponse })

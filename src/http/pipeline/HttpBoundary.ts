@@ -1,6 +1,6 @@
 /**
- * Wraps all routes. Adds to every response the request id and the caller's usage and window, and the error body where no endpoint
- * answers: unknown routes, wrong methods, other media types, bodies that are too large, defects (rules 5, 10, 41, 44).
+ * Wraps all routes. Adds the request id, the caller's usage and the rate limit to every response (rules 5, 41). Creates the error response
+ * where no endpoint does: unknown paths, unsupported methods and media types, bodies that are too large, defects (rules 10, 44).
  */
 import { Cause, Context, Effect, MutableRef, Option, Redacted, Schema } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -18,8 +18,8 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>
 
 /**
- * Limit of requests in flight; more are rejected before they cost anything. A lookup may wait for 35 s: at three hundred per
- * second, this many are in flight while a source hangs.
+ * Maximum number of requests in flight; further ones are rejected at once. While a source hangs, each lookup waits up to 35 s: then about
+ * 300 requests per second reach this limit.
  */
 export const MaxInFlight = Context.Reference<number>("vatproof/http/pipeline/MaxInFlight", { defaultValue: () => 10_000 })
 
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
   const problemFor = yield* makeProblemFor
   let inFlight = 0
 
-  /** The response of the app, or of this module if the app has none. */
+  /** Returns the response of the app, or an error response if the app has none. */
   const answer = (request: HttpServerRequest.HttpServerRequest, app: App) => {
     const preflight = request.method === "OPTIONS" ? cors.preflight(request) : null
     if (preflight !== null) return Effect.succeed(preflight)
@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
       }
       const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
         const key = request.headers["x-api-key"]
-        // Rule 41: every response to a valid key has its usage, including endpoints that need no key.
+        // Rule 41: every response to a request with a valid key has the key's usage, also if the endpoint needs no key.
         return key === undefined || isOverloaded || MutableRef.get(started.scope.standing) !== null
           ? complete(response)
           : Effect.flatMap(standingOf(key), (standing) => {
@@ -80,10 +80,10 @@ const make = Effect.gen(function* () {
     })
 })
 
-/** Timeout of reading the usage of a key for a response that does not need it. */
+/** Timeout of reading a key's usage for an endpoint that needs no key. After it the response is sent without the usage. */
 const standingTimeout = "250 millis"
 
-/** Creates a function from a key to its standing; null if the key is invalid or the database does not answer in time. */
+/** Creates a function that returns the usage of a key; null if the key is invalid or the database does not answer in time. */
 const makeStandingOf = Effect.map(
   Identity,
   (identity) => (key: string) =>
@@ -91,24 +91,24 @@ const makeStandingOf = Effect.map(
       Effect.map(({ limit, used }): Standing => ({ usage: { used, limit }, window: null })),
       Effect.timeoutOption(standingTimeout),
       Effect.map(Option.getOrNull),
-      // The response is complete: a failure or defect while reading one header must not replace it.
+      // The response itself is ready. A failure or defect while reading the usage must not replace it by an error.
       Effect.catchCause(() => Effect.succeed(null))
     )
 )
 
-/** The middleware around all routes, known or not. */
+/** Installs the middleware around all requests, also those to unknown paths. */
 export const layer = HttpRouter.middleware(make, { global: true })
 
 /**
- * True for an error response that Errors.ts did not create: it has the library's body, or none. Pages are our own: the library
- * creates plain text.
+ * Returns true for an error response that the library created, which has plain text or no body. The service itself creates errors as JSON
+ * or as HTML pages.
  */
 const isForeignError = (response: HttpServerResponse.HttpServerResponse) =>
   response.status >= 400 && response.headers["content-type"] !== "application/json" && !ResponseHeaders.isPage(response)
 
 /**
- * Sends a long text as bytes, which are encoded once for documents that never change. As text it would be encoded again for each
- * client, and retained while a slow client reads it.
+ * Replaces a long text body by its bytes. All responses with the same static document then share one copy. As text it would be encoded for
+ * each client, and every copy retained while a slow client reads it.
  */
 const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
@@ -116,12 +116,18 @@ const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
   return HttpServerResponse.setBody(response, HttpBody.uint8Array(body.body, body.contentType))
 }
 
-/** In bytes. A short body is written together with its headers. */
+/** Minimum length of a long text, in bytes. A shorter one stays text, because Node writes it together with the headers. */
 const longText = 65_536
 
-/** True if the client has disconnected. */
+/** Returns true if the client has disconnected. */
 const isClientGone = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) && cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
+
+/** The error for a defect. Its cause is logged and not sent. */
+const defect: Errors.Problem = {
+  code: "INTERNAL_ERROR",
+  message: "The service failed; report the request_id to the operator"
+}
 
 const isEvidenceAltered = Schema.is(EvidenceAltered)
 
@@ -130,11 +136,11 @@ const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   if (Cause.hasInterruptsOnly(cause)) return yield* Errors.toResponse(Errors.stopping)
   const [response] = yield* HttpServerError.causeResponse(cause)
   if (response.status < 500) return response
-  yield* Effect.logError("A request failed by a defect", cause)
+  yield* Effect.logError("A request failed with a defect; the response is a 500", cause)
   if (cause.reasons.some((reason) => reason._tag === "Die" && isEvidenceAltered(reason.defect))) {
     return yield* Errors.toResponse(Errors.evidenceAltered)
   }
-  return yield* Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
+  return yield* Errors.toResponse(defect)
 })
 
 const makeProblemFor = Effect.map(
@@ -149,26 +155,29 @@ const makeProblemFor = Effect.map(
             return Errors.toResponse({ code: "NOT_FOUND", message: nothingHere })
           return Errors.methodNotAllowed(method, allowed)
         case 413:
-          return Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A request body has at most 16 KiB" })
+          return Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "The request body exceeds 16 KiB" })
         case 415:
           return Errors.toResponse({ code: "UNSUPPORTED_MEDIA_TYPE", message: "Send the body as application/json" })
         case 400:
-          return Errors.toResponse({ code: "VALIDATION_ERROR", message: "The request cannot be read" })
+          return Errors.toResponse({
+            code: "VALIDATION_ERROR",
+            message: "The request cannot be parsed; check the syntax of its body"
+          })
         default:
-          return Errors.toResponse({ code: "INTERNAL_ERROR", message: "Something went wrong on our side" })
+          return Errors.toResponse(defect)
       }
     }
 )
 
 const slash = "/".charCodeAt(0)
 
-/** Only the path `/` ends with a slash. The router treats a final slash as an empty parameter, or ignores it. */
+/** Returns true for a path that ends with a slash, except `/` itself. Such paths are unknown. The router would accept some of them. */
 const endsWithSlash = (url: string) => {
   const queryAt = url.indexOf("?")
   const end = queryAt < 0 ? url.length : queryAt
   return end > 1 && url.charCodeAt(end - 1) === slash
 }
 
-const nothingHere = "There is nothing at this path. The interface is described at /docs and /openapi.json"
+const nothingHere = "No endpoint has this path; /docs and /openapi.json describe all endpoints"
 
 const pathOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => ({ method, path: url.split("?", 1)[0] ?? "/" })

@@ -1,11 +1,11 @@
 /**
- * Logs requests that were slow, rejected or failed, with a limit per kind. Logs every request only with ACCESS_LOG, because a
- * line costs as much as a response. Lines have the route's template instead of the path, which contains a VAT ID.
+ * Logs slow, rejected and failed requests, with a limit per kind. With ACCESS_LOG it logs every request; this is off by default, because a
+ * line costs as much CPU as a response. A line has the route's template instead of the path, because a path may contain a VAT ID.
  */
 import { Cause, Context, Effect } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** Whether every request is logged. */
+/** True if every request is logged (ACCESS_LOG). */
 export const AccessLog = Context.Reference<boolean>("vatproof/http/pipeline/AccessLog", { defaultValue: () => false })
 
 /** A completed request. `status` is null if the client disconnected before the response. */
@@ -14,18 +14,18 @@ export interface ServedLine {
   readonly route: string | null
   readonly status: number | null
   readonly durationMs: number
-  /** Why the database rejected it, if that was the reason. */
+  /** The database failure that caused the response; null if there was none. */
   readonly refusal: StoreUnavailable | null
 }
 
 const slowMs = 1_000
-/** At most one line per kind in this time; the next line has the number of omitted ones. */
+/** Each kind gets at most one line in this time. The next line has the number of omitted ones as `suppressed`. */
 const windowMs = 10_000
 
 export const make = Effect.map(AccessLog, (logsAll) => {
   const kinds = new Map<string, { until: number; suppressed: number }>()
 
-  /** Returns how many lines of this kind were omitted since the last one; null if this one is omitted, too. */
+  /** Returns the number of lines of this kind that were omitted since the last one; null if this line is omitted too. */
   const admit = (kind: string, now: number): number | null => {
     const known = kinds.get(kind) ?? { until: 0, suppressed: 0 }
     kinds.set(kind, known)
@@ -50,7 +50,7 @@ export const make = Effect.map(AccessLog, (logsAll) => {
 
   return (line: ServedLine, now: number): Effect.Effect<void> | undefined => {
     const what = kindOf(line)
-    if (logsAll) return write(line, what ?? `was answered with ${line.status ?? "nothing"}`, 0)
+    if (logsAll) return write(line, what ?? `was answered with ${line.status ?? "no response"}`, 0)
     const suppressed = what === undefined ? null : admit(what, now)
     return what === undefined || suppressed === null ? undefined : write(line, what, suppressed)
   }
@@ -59,7 +59,7 @@ export const make = Effect.map(AccessLog, (logsAll) => {
 const causeOf = (refusal: StoreUnavailable | null): ReadonlyArray<unknown> =>
   refusal === null || refusal.cause === undefined ? [] : [Cause.fail(refusal.cause)]
 
-/** Returns why a request is logged; most are not. */
+/** Returns the kind of a request that is logged; undefined for an ordinary request. */
 const kindOf = ({ durationMs, status }: ServedLine): string | undefined => {
   if (status !== null && status >= 500) return `failed with ${status}`
   if (durationMs >= slowMs) return "was slow"

@@ -6,8 +6,8 @@ import * as RequestTelemetry from "#http/pipeline/RequestTelemetry.ts"
 import { type CollectedHeaders, makeResponseHints, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
 /**
- * An inbound id of this form is used, also in the log. One that contains an API key or access token is replaced: the client has
- * sent a secret in the wrong header.
+ * The form of an inbound X-Request-Id that the service keeps and logs. An id with an API key or an access token does not match: the client
+ * has sent a secret in the wrong header.
  */
 const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ[\w-]+\.)[\w.-]{1,128}$/u
 
@@ -29,7 +29,7 @@ export const make = Effect.gen(function* () {
   }
 })
 
-/** Provides the request's ids to everything that runs for it. */
+/** Runs an effect as a part of the request: its events, logs and spans get the request's ids. */
 export const within = <A, E, R>({ scope, served, span }: StartedRequest, effect: Effect.Effect<A, E, R>) =>
   Effect.updateContext(effect, (context: Context.Context<R>) =>
     context.pipe(Context.add(ResponseHints, scope), Context.add(RequestContext, served), Context.add(Tracer.ParentSpan, span))

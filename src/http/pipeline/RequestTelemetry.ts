@@ -1,7 +1,7 @@
 /**
- * The telemetry of a request: one server span as the parent of its other spans, its duration and outcome as metrics, and possibly
- * a log line. Names and units by OpenTelemetry's conventions for HTTP servers (https://opentelemetry.io/docs/specs/semconv/http/,
- * read 2026-11).
+ * Records the telemetry of each request: a server span, which is the parent of the request's other spans; metrics of its duration and
+ * outcome; a log line if `RequestLog` wants one. Names and units follow OpenTelemetry's conventions for HTTP servers
+ * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
  */
 import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
 import { Headers, type HttpServerResponse, HttpTraceContext } from "effect/http"
@@ -15,7 +15,7 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** A request with telemetry. Call `end` exactly once; it returns a log line, if there is one. */
+/** A request whose telemetry has begun. `end` completes it and is called exactly once; it returns the effect that writes a log line, if any. */
 export interface WatchedRequest {
   readonly served: ServedRequest
   readonly span: Tracer.Span
@@ -24,14 +24,14 @@ export interface WatchedRequest {
   ) => Effect.Effect<void> | undefined
 }
 
-/** The data of a request; header names are in lower case. */
+/** The parts of a request that telemetry reads. Header names are in lower case. */
 export interface AskedRequest {
   readonly method: string
   readonly url: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
-/** Creates a function that begins a request's telemetry. It is plain code, because every request pays for it. */
+/** Creates a function that begins a request's telemetry. It avoids effects, because its cost is part of every request. */
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const tracer = yield* Effect.tracer
@@ -47,7 +47,7 @@ export const make = Effect.gen(function* () {
     const route = templateOf(pathOf(request.url))
     const method = knownMethods.has(request.method) ? request.method : "_OTHER"
     const scheme = schemeOf(request, proxies.count)
-    // Continues a caller's trace; without one a trace begins.
+    // Continues the caller's trace, or begins a new one.
     const parent = parentOf(request)
     const active = actives(method, scheme)
     const span = tracer.span({
@@ -69,14 +69,14 @@ export const make = Effect.gen(function* () {
       active.updateUnsafe(-1, context)
       const duration = durations(method, route, status, scheme, MutableRef.get(scope.isLive) ? "live" : "")
       duration.updateUnsafe(durationMs / 1000, context)
-      // A trace that is not sampled is kept for failures only.
+      // An exemplar must link to an exported trace, and unsampled traces are exported only if they failed.
       if (span.sampled) {
         exemplars.note(duration, { traceId: span.traceId, value: durationMs / 1000, atMs: clock.currentTimeMillisUnsafe() })
       }
       if (span.sampled || status === null || status >= 500) {
         span.attribute("http.request.method", method)
         span.attribute("url.scheme", scheme)
-        // Set at the end, because the router writes the route in another form.
+        // Set at the end, to replace the value of the router, which has another form.
         if (route !== null) span.attribute("http.route", route)
         if (status !== null) span.attribute("http.response.status_code", status)
         if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
@@ -94,10 +94,10 @@ const pathOf = (url: string) => {
   return query === -1 ? url : url.slice(0, query)
 }
 
-/** A client that disconnects gets no status. */
+/** Returns the `error.type` of a failed request. A status of null means that the client disconnected before the response. */
 const errorTypeOf = (status: number | null) => (status === null ? "client_left" : String(status))
 
-/** The series of a metric by labels: one per method, route and status. */
+/** Creates a function that returns the series of a metric by its labels. Each series is made once. */
 const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(make: (...labels: Labels) => M) => {
   const known = new Map<string, M>()
   return (...labels: Labels): M => {
@@ -111,7 +111,7 @@ const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(mak
 const activeOf = (method: string, scheme: string) =>
   HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
 
-/** `served` is `live` if the response waited for an official source, whose duration is not ours. */
+/** Returns the series of a duration. `served` is `live` if it includes the time of an official source, else empty. */
 const durationOf = (method: string, route: string | null, status: number | null, scheme: string, served: string) =>
   HttpMetrics.requestDuration({
     "http.request.method": method,
@@ -125,6 +125,6 @@ const durationOf = (method: string, route: string | null, status: number | null,
 const parentOf = ({ headers }: AskedRequest) =>
   headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(Headers.fromInput(headers))
 
-/** The scheme that the client used, as the nearest trusted proxy reports it. */
+/** Returns the scheme of the client's request, as the trusted proxy next to the service reports it. */
 const schemeOf = ({ headers }: AskedRequest, trustedProxies: number) =>
   trustedProxies > 0 && String(headers["x-forwarded-proto"]).split(",").at(-1)?.trim() === "https" ? "https" : "http"

@@ -1,4 +1,4 @@
-/** The headers of every response (rules 5, 41). */
+/** The headers that every response gets (rules 5, 41). */
 import { Effect, MutableRef } from "effect"
 import { secondsOfMinute } from "#domain/callers/RateLimiter.ts"
 import { nearLimit } from "#domain/callers/Standing.ts"
@@ -23,13 +23,13 @@ export const make = Effect.gen(function* () {
     const standing = MutableRef.get(scope.standing)
     const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     if (traceId !== null) headers["x-trace-id"] = traceId
-    // Responses are valid only for their moment: caching is disabled unless the endpoint enables it.
+    // Responses may not be cached unless their endpoint allows it.
     if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
-    // Omitted from validation responses only, the most frequent ones (RFC 8631).
+    // Links to the documentation (RFC 8631). Only successful validations, the most frequent responses, have none.
     if (response.status !== 200 || standing === null || standing.window === null) headers["link"] = serviceLinks
     if (standing === null) return headers
     const { usage, window } = standing
-    // A shared cache would show one caller's usage to others.
+    // A shared cache must not keep a response that has one caller's usage.
     const kept = response.headers["cache-control"]
     if (kept?.startsWith("public") === true) headers["cache-control"] = kept.replace("public", "private")
     headers["x-service-usage"] = `${usage.used}/${usage.limit}`

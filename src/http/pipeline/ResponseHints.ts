@@ -1,12 +1,12 @@
-/** Data that a request collects for the headers of its response, whatever the response is. */
+/** Data that is collected while a request is served, for its response headers, its log line and its metrics. */
 import { Context, Effect, MutableRef } from "effect"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 export interface CollectedHeaders {
-  /** The caller's standing, once known. */
+  /** The caller's usage and rate limit; null until they are known. */
   readonly standing: MutableRef.MutableRef<Standing | null>
-  /** Why the database rejected the request, for the log. */
+  /** The database failure that caused the response, for the log; null if there was none. */
   readonly refusal: MutableRef.MutableRef<StoreUnavailable | null>
   /** True if the response waited for an official source. */
   readonly isLive: MutableRef.MutableRef<boolean>
@@ -18,12 +18,15 @@ export const makeResponseHints = (): CollectedHeaders => ({
   isLive: MutableRef.make(false)
 })
 
-/** The default serves code outside of a request; its content is never read. */
+/** The data of the current request. Code outside of a request writes to the default, which is never read. */
 export const ResponseHints = Context.Reference<CollectedHeaders>("vatproof/http/pipeline/ResponseHints", {
   defaultValue: makeResponseHints
 })
 
-/** Runs work that counts the call of a caller whose usage is known already. Its standing is null until then. */
+/**
+ * Runs work that counts a call, and afterwards sets the counted usage for the response headers. The work gets a reference that is null until
+ * the call is counted. `ResponseHints` already has the usage from before the call, because `KeyRequired` has read it.
+ */
 export const counting = <A, E, R>(work: (standing: MutableRef.MutableRef<Standing | null>) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(ResponseHints, (hints) => {
     const standing = MutableRef.make<Standing | null>(null)

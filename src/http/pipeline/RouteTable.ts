@@ -1,11 +1,11 @@
-/** The routes by path, for code around the router: the route of a path, and the methods it supports. */
+/** Finds the route and the supported methods of a request path, for code outside of the router. */
 import { Context, Result } from "effect"
 
-/** `path` has its parameters in braces, and `*` for a rest of any length. */
+/** A route. Its `path` has parameters in braces, and `*` for any number of further segments. */
 export interface Route {
   readonly path: string
   readonly method: string
-  /** A charged GET has no HEAD, which clients may repeat at will. */
+  /** True for a GET that is charged. It does not support HEAD, because clients may repeat HEAD freely. */
   readonly isCharged?: boolean
 }
 
@@ -14,7 +14,7 @@ export class RouteTable extends Context.Service<
   {
     /** Returns the route template of a request path; null without a match. */
     readonly templateOf: (path: string) => string | null
-    /** Returns the methods of a path; none if it does not exist. */
+    /** Returns the methods that a path supports; none for an unknown path. */
     readonly allowedMethods: (path: string) => ReadonlyArray<string>
   }
 >()("vatproof/http/pipeline/RouteTable") {}
@@ -35,7 +35,7 @@ export const makeRouteTable = (routes: ReadonlyArray<Route>): RouteTable["Servic
   }
 }
 
-/** The router decodes escapes before it compares; a path that cannot be decoded matches no route. */
+/** Decodes the percent-escapes of a path, as the router does. Returns a path that cannot be decoded unchanged. */
 const unescaped = (path: string) =>
   path.includes("%")
     ? Result.getOrElse(

@@ -1,13 +1,13 @@
-/** Settings of the service that pages, documents and errors show. */
+/** Settings of the operator that pages, documents and errors show. */
 import { Context } from "effect"
 
 export interface SiteSettings {
   readonly serviceName: string
   /** The service's URL for callers, without a final slash. */
   readonly publicUrl: string
-  /** Where a caller gets a larger plan. */
+  /** URL where a caller gets a larger plan. */
   readonly upgradeUrl: string
-  /** The operator's address, as a `mailto:` or `https:` URI; null without one. */
+  /** The operator's address, as a `mailto:` or `https:` URI; null if the operator publishes none. */
   readonly contact: string | null
 }
 
@@ -15,7 +15,7 @@ export const Site = Context.Reference<SiteSettings>("vatproof/http/pipeline/Site
   defaultValue: () => ({ serviceName: "vatproof", publicUrl: "http://127.0.0.1:8080", upgradeUrl: "/plans", contact: null })
 })
 
-/** The external path prefix, without a final slash: a proxy may add one. */
+/** Returns the path prefix of the public URL, without a final slash. It is empty unless a proxy adds a prefix. */
 export const basePath = ({ publicUrl }: SiteSettings): string => new URL(publicUrl).pathname.replace(/\/$/u, "")
 
 /** The paths of the documents that describe the interface. */

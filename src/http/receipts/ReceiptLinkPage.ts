@@ -1,4 +1,4 @@
-/** The page of a link that opens no receipt. */
+/** The error page of a link that cannot open its receipt. */
 import * as Page from "#http/site/Page.ts"
 import type { ErrorCode, Problem } from "#http/pipeline/Errors.ts"
 import { statusOf } from "#http/pipeline/Errors.ts"
@@ -11,11 +11,11 @@ const texts = {
     request: "Request",
     unusable: {
       title: "This link is not valid",
-      text: "It has expired, was revoked, or a part of it is missing. Ask for a new one where you got it."
+      text: "It has expired, was revoked, or a part of it is missing. Ask the sender of the link for a new one."
     },
     erased: {
       title: "This receipt was erased",
-      text: "Its personal data was erased. That it was issued stays proven; its owner can get the proof."
+      text: "Its personal data was erased. Its owner can still get the proof that it was issued."
     },
     unavailable: { title: "Please try again", text: "The receipt cannot be shown at the moment. Try again in a minute." }
   },
@@ -23,11 +23,11 @@ const texts = {
     request: "Anfrage",
     unusable: {
       title: "Dieser Link gilt nicht",
-      text: "Er ist abgelaufen, wurde widerrufen, oder ein Teil von ihm fehlt. Fragen Sie nach einem neuen, wo Sie ihn bekommen haben."
+      text: "Er ist abgelaufen, wurde widerrufen, oder ein Teil von ihm fehlt. Bitten Sie den Absender um einen neuen Link."
     },
     erased: {
       title: "Dieser Beleg wurde gelöscht",
-      text: "Seine personenbezogenen Daten wurden gelöscht. Dass er ausgestellt wurde, bleibt bewiesen; der Inhaber erhält den Nachweis."
+      text: "Seine personenbezogenen Daten wurden gelöscht. Der Inhaber erhält weiterhin den Nachweis, dass er ausgestellt wurde."
     },
     unavailable: {
       title: "Bitte versuchen Sie es noch einmal",

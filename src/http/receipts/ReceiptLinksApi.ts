@@ -1,4 +1,4 @@
-/** POST and GET /v1/qualified-confirmations/{receipt_id}/links, DELETE …/links/{link_id}, and what such a link opens (rule 34). */
+/** Endpoints that create, list, revoke and open links to a receipt (rule 34). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { linkDays, LinkMaker, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
@@ -7,18 +7,18 @@ import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-const receipt_id = Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
-const linkId = Schema.String.annotate({ description: "The link's id", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] })
+const receipt_id = Schema.String.annotate({ description: "Id of the receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
+const linkId = Schema.String.annotate({ description: "Id of the link", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] })
 
-/** Path prefix of opened links; the token follows. */
+/** Path of the URL of a link, without the token that follows. */
 export const openPath = "/v1/receipt-links"
 
-/** A request without a body creates a link with the default validity. */
+/** The body of a request for a link. Without a body the link has the default validity. */
 const Wish = [
   Schema.Struct({
     expires_in_days: Schema.optionalKey(
       Schema.Int.check(Schema.isBetween(linkDays)).annotate({
-        description: "Days that the link is valid",
+        description: "Number of days that the link is valid",
         default: usualLinkDays,
         examples: [usualLinkDays]
       })
@@ -30,20 +30,22 @@ const Wish = [
 const CreatedLink = Schema.Struct({
   link_id: linkId,
   url: Schema.String.annotate({
-    description: "Opens the receipt without a header. Shown only once; anyone who has it can read the receipt",
+    description: "Opens the receipt in a browser, without a key. Shown only once; anyone who has the URL can read the receipt",
     format: "uri"
   }),
   expires_at: Timestamp
-}).annotate({ identifier: "ReceiptLink", description: "The link" })
+}).annotate({ identifier: "ReceiptLink", description: "The new link" })
 
 const ListedLinks = Schema.Struct({
   data: Schema.Array(
     Schema.Struct({
       link_id: linkId,
       created_at: Timestamp,
-      created_by: LinkMaker.annotate({ description: "key: the API key of the receipt; account: its account, after a login" }),
+      created_by: LinkMaker.annotate({
+        description: "Creator of the link. key: the API key of the receipt; account: a login of its account"
+      }),
       expires_at: Timestamp,
-      revoked: Schema.Boolean.annotate({ description: "The link is permanently invalid" })
+      revoked: Schema.Boolean.annotate({ description: "true: the link is permanently invalid" })
     }).annotate({ identifier: "ListedReceiptLink" })
   )
 }).annotate({ identifier: "ReceiptLinks", description: "All links of the receipt, at most 100" })
@@ -71,7 +73,7 @@ const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:rece
     identifier: "createReceiptLink",
     summary: "Share a receipt",
     description:
-      "Makes a link that opens the page and the PDF of this one receipt in a browser, without a key, until it expires or is revoked; for a tax adviser, for example. " +
+      "Creates a link that opens the page and the PDF of this one receipt in a browser without a key, for example for a tax adviser, until the link expires or is revoked. " +
       "Needs the receipt's API key or a login of its account. The link stays valid if the key is revoked, and ends with the account. A receipt has at most 20 valid links, and 100 in total."
   })
 )
@@ -83,9 +85,9 @@ const list = HttpApiEndpoint.get("list", "/v1/qualified-confirmations/:receipt_i
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listReceiptLinks",
-    summary: "The links of a receipt",
+    summary: "List the links of a receipt",
     description:
-      "Newest first, expired and revoked ones included, without their URLs. Needs the receipt's API key or a login of its account. Works for an erased receipt too."
+      "Returns all links, newest first, including expired and revoked ones, without their URLs. Needs the receipt's API key or a login of its account. Works for an erased receipt too."
   })
 )
 
@@ -97,7 +99,7 @@ const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:re
   OpenApi.annotations({
     identifier: "revokeReceiptLink",
     summary: "Revoke a link of a receipt",
-    description: "Irreversible and effective at once; works for an erased receipt too. Revoking it again changes nothing."
+    description: "The link ends at once and for all time. Works for an erased receipt too. Revoking a link again changes nothing."
   })
 )
 
@@ -106,11 +108,11 @@ const refusal = Schema.String.annotate({ description: "The error as a page" }).p
 )
 
 const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
-  params: { token: Schema.String.annotate({ description: "The signed end of the link's URL" }) },
+  params: { token: Schema.String.annotate({ description: "The token at the end of the link's URL" }) },
   query: {
     format: Schema.optionalKey(
       Schema.Literals(["html", "pdf"]).annotate({
-        description: "The page or the PDF, for browsers, which cannot set Accept. Default: Accept selects"
+        description: "html: the page. pdf: the PDF. For browsers, which cannot set Accept. Without it Accept selects"
       })
     )
   },
@@ -139,9 +141,9 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "openReceiptLink",
-    summary: "A receipt by its link",
+    summary: "Open a receipt by its link",
     description:
-      "The `url` of a new link. Needs no key and opens only its receipt. An unknown, altered, expired or revoked link is 404. Browsers get errors as a page."
+      "The `url` of a link has this path. Needs no key and opens only the receipt of the link. An unknown, altered, expired or revoked link is 404. Browsers get an error as a page."
   })
 )
 

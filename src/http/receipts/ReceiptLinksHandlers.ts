@@ -16,10 +16,10 @@ import { openPath } from "#http/receipts/ReceiptLinksApi.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
 import { Site } from "#http/pipeline/SiteSettings.ts"
 
-/** The URL is the secret: keeps it out of referrers and search engines. */
+/** Headers that keep the URL, which contains a secret, out of referrers and search engines. */
 const secluded = { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" }
 
-/** Relative, so that it works behind a proxy that adds a path prefix. */
+/** URL of the PDF. It is relative, so that it works behind a proxy that adds a path prefix. */
 const pdfUrl = "?format=pdf"
 
 const typeOfFormat = { html: "text/html", pdf: "application/pdf" } as const
@@ -76,7 +76,7 @@ export const layer = HttpApiBuilder.group(
         const mediaType = format === undefined ? ReceiptRepresentations.linkedTypeOf(headers) : typeOfFormat[format]
         const shown = Effect.gen(function* () {
           const record = yield* links.open(Redacted.make(params.token))
-          // PDFs of all links of an account take turns; its API keys do not wait for them.
+          // All links of an account share one limit of concurrent PDFs, apart from the limits of its API keys.
           return yield* show(record.accountId, record, headers, { mediaType, pdfUrl })
         })
         const refused = Effect.fnUntraced(function* (problem: Errors.Problem) {

@@ -1,9 +1,9 @@
-/** A receipt as a page: one self-contained file, for screens and A4 paper. */
+/** Renders a receipt as a page: one self-contained file, for screens and A4 paper. */
 import type { Attachment, Block, Fact, ReceiptDocument, Section } from "#domain/receipts/document/ReceiptDocument.ts"
 import { escape, makePage, type Page } from "#http/site/Page.ts"
 import { receiptStyle } from "#http/receipts/ReceiptStyle.ts"
 
-/** `pdfUrl` is the link to the PDF, for readers who cannot request it by a header. */
+/** Returns the page of a receipt. With `pdfUrl` it has a link to the PDF, for browsers, which cannot request the PDF by a header. */
 export const receiptPage = (document: ReceiptDocument, sha256Hex: (text: string) => string, pdfUrl?: string): Page => {
   const { language, receiptId, title } = document
   const style = `${receiptStyle}${pageNumbers(document)}`
@@ -73,11 +73,11 @@ ${block.rows
 const factOf = ({ kind, label, value }: Fact): string =>
   `<div><dt>${escape(label)}</dt><dd${kind === "code" ? ' class="code"' : ""}><bdi>${escape(value)}</bdi></dd></div>`
 
-/** The file is embedded in the page. */
+/** Returns a link that saves an attachment. The page itself contains the file, as a data URL. */
 const attachmentOf = ({ description, mediaType, name, text }: Attachment): string =>
   `<li><a download="${escape(name)}" href="data:${mediaType};charset=utf-8,${escape(encodeURIComponent(text))}">${escape(name)}</a>: ${escape(description)}</li>`
 
-/** The footer of each printed sheet. Our ids contain no characters with a meaning in CSS. */
+/** Returns the CSS of the footer of printed pages. Only letters, digits and hyphens of the id are used: others could change the CSS. */
 const pageNumbers = ({ page: [page, of], receiptId }: ReceiptDocument): string => {
   const id = receiptId.replace(/[^A-Za-z0-9-]/gu, "")
   return `@page{@bottom-left{content:"${id}"}@bottom-right{content:"${page} " counter(page) " ${of} " counter(pages)}}`

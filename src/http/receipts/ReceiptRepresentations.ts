@@ -1,4 +1,4 @@
-/** A receipt in the form that its reader requests: JSON, page or PDF, the latter two in English or German. */
+/** Responds with a receipt as JSON, page or PDF, as the client prefers. Page and PDF are in English or German. */
 import { Effect, Option } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
@@ -13,17 +13,17 @@ import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
 import { receiptPage } from "#http/receipts/ReceiptPage.ts"
 
-/** The first one is the default, also if the client accepts none of them. */
+/** The media types of a receipt. The first one is the default, also if the client accepts none of them. */
 const mediaTypes = ["application/json", "text/html", "application/pdf"] as const
 
-/** The forms behind a link, which browsers open. */
+/** The media types of a receipt that is opened by a link. */
 export const linkedTypes = ["text/html", "application/pdf"] as const
 type LinkedType = (typeof linkedTypes)[number]
 
-/** Caches must know that the response depends on these headers and belongs to one key: shared caches ignore X-Api-Key. */
+/** Headers for caches: the response depends on Accept and Accept-Language. It is private, because shared caches ignore X-Api-Key. */
 const common = { vary: "Accept, Accept-Language", "cache-control": "private, no-cache" }
 
-/** The reader's headers; undefined if missing. */
+/** The request headers that select the representation; undefined if missing. */
 interface Wishes {
   readonly accept?: string | undefined
   readonly "accept-language"?: string | undefined
@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const pdf = yield* ReceiptPdf
 
-  /** Returns the page or the PDF. PDFs of one `readerId` take turns. `pdfUrl` is the link to the PDF on the page. */
+  /** Returns the page or the PDF. The limit of concurrent PDFs applies to each `readerId`. `pdfUrl` is the link to the PDF on the page. */
   const show = Effect.fnUntraced(function* (readerId: string, record: ReceiptRecord, wishes: Wishes, options: ShowOptions) {
     const language = languageOf(wishes)
     const document = receiptDocument(record, language)
@@ -71,7 +71,7 @@ interface ShowOptions {
   readonly pdfUrl?: string
 }
 
-/** Creates a function that returns the error of an erased receipt, with the proof of its issue; none if the log is unsigned. */
+/** Creates a function that returns the error for an erased receipt. The error has the proof that the receipt was issued; null if the log is not signed. */
 export const makeErased = Effect.map(
   AuditTrail,
   (trail) =>

@@ -1,4 +1,4 @@
-/** The style of a receipt's page beyond that of all pages: mostly for printing. */
+/** CSS of a receipt's page, in addition to that of all pages. Most of it is for printing. */
 
 export const receiptStyle = `
 h1{margin:0}

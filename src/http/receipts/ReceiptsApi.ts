@@ -8,7 +8,7 @@ import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** Receipts per page. */
+/** Bounds of the receipts per page. */
 const limits = { minimum: 1, maximum: 100 }
 export const defaultLimit = 20
 
@@ -16,7 +16,7 @@ const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({ description:
 
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
-const words = "Fields that were not supplied, and undisclosed names, are empty strings"
+const words = "Fields that you did not send, and names that no source disclosed, are empty strings"
 
 const ReceiptBody = Receipt.mapFields((fields) => ({ ...fields, issued_at: Timestamp })).annotate({
   identifier: "Receipt",
@@ -44,7 +44,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
   .add(
     HttpApiEndpoint.get("get", "/v1/qualified-confirmations/:receipt_id", {
       params: {
-        receipt_id: Schema.String.annotate({ description: "The receipt's id", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
+        receipt_id: Schema.String.annotate({ description: "Id of the receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
       },
       headers: {
         accept: Schema.optionalKey(Schema.String),
@@ -57,10 +57,10 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
           vary: Schema.String,
           "cache-control": Schema.String
         }),
-        Schema.String.annotate({ description: "A page to read and to print" }).pipe(
+        Schema.String.annotate({ description: "The receipt as a page, to read and to print" }).pipe(
           HttpApiSchema.asText({ contentType: "text/html" })
         ),
-        Schema.Uint8Array.annotate({ description: "The same as a PDF, with the exact exchange attached" }).pipe(
+        Schema.Uint8Array.annotate({ description: "The receipt as a PDF, with the exact exchange with the BZSt attached" }).pipe(
           HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
         )
       ],
@@ -73,9 +73,9 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getQualifiedConfirmation",
-        summary: "A receipt",
+        summary: "Get a receipt",
         description:
-          "Readable with the API key that made it, or with the login of the account of that key, also after the key is revoked. Others get 404. Accept selects JSON (default), a page (text/html) or a PDF (application/pdf). More than three concurrent PDFs of one key are 429."
+          "Readable with the API key that requested the confirmation, or with a login of its account, also after the key is revoked. Others get 404. Accept selects JSON (default), a page (text/html) or a PDF (application/pdf). More than three concurrent PDFs of one key are 429."
       })
     )
   )
@@ -87,9 +87,9 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listQualifiedConfirmations",
-        summary: "Your receipts",
+        summary: "List your receipts",
         description:
-          "Receipts of the API key, or, with a login, of all keys of the account, revoked ones included. Newest first.",
+          "Returns the receipts of the API key or, with a login, of all keys of the account, including revoked keys. Newest first.",
         transform: numberParameters({ limit: Limit })
       })
     )

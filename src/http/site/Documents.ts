@@ -1,4 +1,4 @@
-/** Serves the description of the interface: the OpenAPI document, its page, and the texts for agents. */
+/** Serves the documentation of the interface: the OpenAPI document, the page /docs, and two texts for agents. */
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { OpenApi } from "effect/http-api"
@@ -13,7 +13,7 @@ import { referencePage } from "#http/site/ReferencePage.ts"
 import { basePath, documentPaths, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { kept } from "#http/site/SitePages.ts"
 
-/** The document with the service's own path and its operator's address. */
+/** Returns the OpenAPI document with the base path of this service and the address of its operator. */
 const documentOf = (site: SiteSettings) => {
   const document = OpenApi.fromApi(Api.annotate(OpenApi.Servers, serversAt(basePath(site) || "/")))
   const { contact } = site
@@ -22,7 +22,7 @@ const documentOf = (site: SiteSettings) => {
   return { ...document, info: { ...document.info, contact: { ...operator, ...address } } }
 }
 
-/** Each document is created on its first request. */
+/** Creates each document on its first request, and serves the same one from then on. */
 export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const site = yield* Site

@@ -1,16 +1,16 @@
-/** The page at `/`: what the service is, and a form that validates one VAT ID. It runs no script. */
+/** The page at `/`: presents the service, and has a form that validates one VAT ID. It runs no script. */
 import { DateTime } from "effect"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 import { escape } from "#http/site/Page.ts"
 import { sitePage, type Sha256 } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
-/** The result of the form; `input` is the submitted text. */
+/** The result of the submitted form. `input` is the submitted text. */
 export type FormOutcome =
   | { readonly _tag: "Validated"; readonly input: string; readonly validation: Validation }
   | { readonly _tag: "Refused"; readonly input: string; readonly message: string; readonly isOutage: boolean }
 
-/** A well-formed number that the sandbox knows. */
+/** The VAT ID of all examples. The sandbox answers that it is valid. */
 export const sampleVatId = "ATU12345678"
 
 const style = `
@@ -77,7 +77,7 @@ const verdictOf = ({ answer, served, vatId }: Validation): string => {
     ["Name", answer.company_name ?? "not disclosed by the source"],
     ["Address", answer.company_address ?? "not disclosed by the source"],
     ["Source", sourceNames[answer.source]],
-    ["Answered", `${DateTime.formatIso(answer.answered_at)}${served === "live" ? "" : " (kept from an earlier call)"}`]
+    ["Answered", `${DateTime.formatIso(answer.answered_at)}${served === "live" ? "" : " (cached from an earlier call)"}`]
   ]
   return `<section class="verdict ${answer.valid ? "good" : "bad"}" role="status">
 <p class="headline">${escape(vatId.value)} is ${answer.valid ? "valid" : "not valid"}</p>

@@ -18,7 +18,7 @@ export const llmsText = (site: SiteSettings, { introduction, title }: Reference,
 curl -i -X POST ${publicUrl}/v1/register -H 'content-type: application/json' -d '{"agent_id":"my-agent/1.0"}'
 \`\`\`
 
-2. Validate a VAT ID. Only a source's answer sets \`valid\`; an outage is a 503 and never false. Without a key ${anonymous.lifetime} validations are free:
+2. Validate a VAT ID. Only a source's answer sets \`valid\`; an outage is a 503, never \`valid: false\`. Without a key ${anonymous.lifetime} validations are free:
 
 \`\`\`sh
 curl -i ${publicUrl}/v1/validate/${sampleVatId} -H "X-Api-Key: $API_KEY"
@@ -43,7 +43,7 @@ ${sectionsOf(introduction, ["Errors", "Limits and counting"])}
 `
 }
 
-/** The sections of the introduction with these headings, with their headings. */
+/** Returns the sections of the introduction that have these headings. */
 const sectionsOf = (introduction: string, headings: ReadonlyArray<string>) =>
   introduction
     .split(/\n(?=## )/u)
@@ -73,7 +73,7 @@ const callOf = ({ body, description, id, inputs, isOpen, method, path, replies, 
   ].join("\n\n")
 }
 
-/** Errors have one body, which the introduction describes. */
+/** Returns the fields and an example of a body. An error body has none, because the introduction describes it once. */
 const bodyOf = ({ examples, fields, mediaType }: Body) => {
   const [example] = examples
   const isError = fields.some(({ name }) => name === "error.code")

@@ -1,7 +1,7 @@
-/** The Markdown that the interface's description is written in, as HTML: headings, paragraphs, lists, tables, code, emphasis. */
+/** Converts the Markdown of the interface description to HTML: headings, paragraphs, lists, tables, code and bold text. */
 import { escape } from "#http/site/Page.ts"
 
-/** HTML of a text; HTML in the text is escaped. */
+/** Returns a Markdown text as HTML. HTML characters in the text are escaped. */
 export const markdown = (text: string): string =>
   text
     .split(/\n{2,}/u)
@@ -22,7 +22,7 @@ const blockOf = (block: string): string => {
 
 const cellsOf = (line: string) => line.replace(/^\||\|$/gu, "").split("|")
 
-/** The second line of a table separates its head. */
+/** Converts a table. Its second line only separates the head from the rows. */
 const tableOf = ([head = "", _, ...rows]: ReadonlyArray<string>): string => {
   const headOf = cellsOf(head).map((cell) => `<th scope="col">${inline(cell.trim())}</th>`)
   const bodyOf = rows.map(
@@ -34,7 +34,7 @@ const tableOf = ([head = "", _, ...rows]: ReadonlyArray<string>): string => {
   return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n<thead><tr>${headOf.join("")}</tr></thead>\n<tbody>\n${bodyOf.join("\n")}\n</tbody>\n</table></div>`
 }
 
-/** Code stays unchanged. */
+/** Escapes a line, and converts its code and its bold text. Asterisks within code stay as they are. */
 const inline = (text: string): string =>
   escape(text)
     .split("`")

@@ -1,22 +1,22 @@
-/** The one way to make a page for people: a single file with its style, which loads nothing from elsewhere. */
+/** Makes the HTML pages. Each page is a single file with its style, and loads nothing from other hosts. */
 import { HttpServerResponse } from "effect/http"
 import { pageStyle } from "#http/site/PageStyle.ts"
 
-/** HTML parts of a page; text in them has gone through `escape`. */
+/** The parts of a page. Those that are HTML contain only text that has gone through `escape`. */
 export interface PageParts {
-  /** As `lang` attributes and Content-Language name it. */
+  /** Language tag for `lang` and Content-Language, such as `en`. */
   readonly language: string
   /** Text, not HTML. */
   readonly title: string
-  /** The content of `<main>`. */
+  /** The content of `<main>`, as HTML. */
   readonly main: string
-  /** Added to the style of all pages. */
+  /** CSS in addition to that of all pages. */
   readonly style?: string
   /** Allows the page to send forms to this service. */
   readonly hasForm?: boolean
-  /** The page's one script. It may ask this service. */
+  /** The only script of the page. It may send requests only to this service. */
   readonly script?: string
-  /** The description and icon of a page that search engines may list; without it they may not. */
+  /** Description and icon of a page that search engines may list. A page without them forbids listing. */
   readonly listed?: { readonly description: string; readonly icon: string }
 }
 
@@ -71,10 +71,10 @@ const base64OfHex = (hex: string) =>
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
 
-/** For text and for attributes in quotes. */
+/** Escapes text for the content of elements and for quoted attributes. */
 export const escape = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? character)
 
-/** The response with a page. Its address may hold a secret, so nothing is told of it to others. */
+/** Returns the response with a page. Browsers send no referrer from it, because its URL may contain a secret. */
 export const respond = ({ html, language, policy }: Page, headers: Readonly<Record<string, string>> = {}, status = 200) =>
   HttpServerResponse.text(html, {
     status,

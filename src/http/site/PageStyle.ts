@@ -1,4 +1,4 @@
-/** Style of all pages. It uses system fonts, because a page loads no external resources. */
+/** CSS of all pages. It uses system fonts, because a page loads no external resources. */
 
 export const pageStyle = `
 :root{color-scheme:light;--ink:#1b1e23;--soft:#5a616b;--line:#d5d9de;--good:#1f6b3a;--bad:#a3231f;--mixed:#b07a00}

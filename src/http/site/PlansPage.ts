@@ -1,4 +1,4 @@
-/** The page at `/plans`: what each plan allows, and whom to ask for a larger one. */
+/** The page at `/plans`: the limits of each plan, and the operator's contact for a larger one. */
 import { Struct } from "effect"
 import { type AllPlans, isPaid, type PlanName } from "#domain/callers/PlanLimits.ts"
 import { contactOf, sitePage, type Sha256 } from "#http/site/SitePage.ts"

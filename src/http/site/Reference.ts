@@ -1,4 +1,4 @@
-/** The OpenAPI document, read for people and agents: what the page of the docs and llms-full.txt are written from. */
+/** Reads the OpenAPI document into a list of calls with inputs, bodies and fields. The page `/docs` and llms-full.txt are made from it. */
 import { Predicate, Record as Rec, Schema } from "effect"
 import type { OpenApi } from "effect/http-api"
 
@@ -51,7 +51,7 @@ export interface Field {
   readonly description: string
 }
 
-/** `choices` are all values that may be sent; without them any text may. `example` is text. */
+/** A parameter of a call. `choices` lists all allowed values; it is empty if any text is allowed. */
 export interface Input {
   readonly name: string
   readonly place: "path" | "query" | "header"
@@ -62,7 +62,7 @@ export interface Input {
   readonly choices: ReadonlyArray<string>
 }
 
-/** `examples` are texts, JSON with line breaks. */
+/** A body in one media type. The text of a JSON example is indented. */
 export interface Body {
   readonly mediaType: string
   readonly fields: ReadonlyArray<Field>
@@ -75,7 +75,7 @@ export interface Reply {
   readonly bodies: ReadonlyArray<Body>
 }
 
-/** Security schemes, of which one is enough; `isOpen` if a call needs none. */
+/** An operation. It needs one of its `schemes` of security, or none if `isOpen`. */
 export interface Call {
   readonly id: string
   readonly method: string
@@ -93,7 +93,7 @@ export interface Reference {
   readonly title: string
   readonly version: string
   readonly introduction: string
-  /** Prefix of each path, without a slash at the end. */
+  /** Prefix of all paths, without a slash at the end. */
   readonly base: string
   readonly groups: ReadonlyArray<{ readonly name: string; readonly description: string; readonly calls: ReadonlyArray<Call> }>
 }
@@ -153,13 +153,13 @@ const inputOf = (read: Reader, parameter: typeof Parameter.Type): Input => {
   }
 }
 
-/** Deeper fields are not listed. */
+/** Maximum depth of listed fields. */
 const maxDepth = 4
 
 const isPart = (value: unknown): value is Part => Predicate.isObject(value) && !Array.isArray(value)
 const partsIn = (value: unknown): ReadonlyArray<Part> => (Array.isArray(value) ? value.filter(isPart) : [])
 
-/** Reads schemas and examples, whose references are looked up in the components. */
+/** Creates functions that read schemas and bodies. They resolve references to the components of the document. */
 const makeReader = ({ examples = {}, schemas }: (typeof Document.Type)["components"]) => {
   const resolved = (part: Part): Part => {
     const reference = part["$ref"]

@@ -1,4 +1,4 @@
-/** The page at `/docs`: the interface for people, with a form that sends each call. Without a script everything but the forms works. */
+/** The page at `/docs`: describes each call, with a form that sends it. Only the forms need JavaScript. */
 import { markdown } from "#http/site/Markdown.ts"
 import { escape } from "#http/site/Page.ts"
 import type { Body, Call, Field, Input, Reference, Reply } from "#http/site/Reference.ts"
@@ -37,8 +37,8 @@ export const referencePage = (site: SiteSettings, reference: Reference, sha256He
 ${groups.map(({ calls, name }) => `<p><strong>${escape(name)}</strong>: ${calls.map(linkTo).join(", ")}</p>`).join("\n")}
 </section>
 <section class="credentials" aria-label="Credentials of the forms">
-<label>API key of the forms below, if you have one<input id="api-key" autocomplete="off" spellcheck="false" placeholder="svc_live_…"></label>
-<label>Token of a login or an auditor<input id="token" autocomplete="off" spellcheck="false"></label>
+<label>API key for the forms below, if you have one<input id="api-key" autocomplete="off" spellcheck="false" placeholder="svc_live_…"></label>
+<label>Access token of a login, or token of an auditor<input id="token" autocomplete="off" spellcheck="false"></label>
 <noscript><p>The forms need JavaScript. <a href="${base}/">The form on the first page</a> does not.</p></noscript>
 </section>
 ${groups
@@ -75,7 +75,7 @@ ${formOf(base, call)}
 ${call.replies.map(replyOf).join("\n")}
 </article>`
 
-/** Prefills required fields. Other fields are empty, and empty fields are not sent. */
+/** Returns the form of a call. Required fields have an example as their value; empty fields are not sent. */
 const formOf = (base: string, { body, id, inputs, method, path, schemes, summary }: Call) => {
   const required = inputs.filter(({ isRequired }) => isRequired)
   const optional = inputs.filter(({ isRequired }) => !isRequired)
@@ -109,7 +109,7 @@ ${markdown(description)}
 ${bodies.map(bodyOf).join("\n")}
 </details>`
 
-/** Errors are a list of codes, each with what it means. */
+/** Returns the summary of a response: the codes of an error, or the description. */
 const firstLine = (description: string) => {
   const codes = [...description.matchAll(/^- `([A-Z_]+)`/gmu)].map(([, code = ""]) => code)
   return codes.length > 0 ? codes.join(", ") : description

@@ -1,4 +1,4 @@
-/** The script of the docs: sends the form of a call, and shows what came back. It is written for browsers, and reads only its own page. */
+/** The JavaScript of the page `/docs`. It sends the request of a form and shows the response. */
 
 export const referenceScript = `"use strict";
 for (const form of document.querySelectorAll("form[data-path]")) {
@@ -35,7 +35,7 @@ for (const form of document.querySelectorAll("form[data-path]")) {
       try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch {}
       output.textContent = [form.dataset.method + " " + url, response.status + " " + response.statusText, ...notable, "", shown].join("\\n");
     } catch (error) {
-      output.textContent = "The request did not succeed: " + error.message;
+      output.textContent = "The request failed: " + error.message;
     }
   });
 }

@@ -1,4 +1,4 @@
-/** The frame of the service's own pages: its name, and links to the others. */
+/** The frame of the pages at `/`, `/docs`, `/status` and `/plans`: the name of the service, and links to these pages. */
 import { escape, makePage, type Page } from "#http/site/Page.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
@@ -46,7 +46,7 @@ nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
 header a{color:var(--soft)}
 `
 
-/** A link to the operator's contact, or a note that it is missing. */
+/** Returns a link to the operator's contact, or a note that there is none. */
 export const contactOf = ({ contact }: SiteSettings): string =>
   contact === null
     ? "the operator of this service, who has published no address"

@@ -16,16 +16,16 @@ import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { statusPage } from "#http/site/StatusPage.ts"
 import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
 
-/** Content that never changes while the service runs. Cached only by the reader: headers may contain a key's usage. */
+/** Headers of content that does not change while the service runs. Only the client may cache it, because other headers may have a key's usage. */
 export const kept = { "cache-control": "private, max-age=3600" }
 
-/** Status pages and form results are valid only for their moment. */
+/** Headers of status pages and form results, which must not be cached. */
 const notKept = { "cache-control": "no-store" }
 
 /** How long a copy of security.txt is valid (RFC 9116, 2.5.5, read 2026-11: less than a year). */
 const securityTextLifetime = Duration.days(180)
 
-/** A tick in a square. */
+/** The icon of the pages: a tick in a square. */
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="6" fill="#1f6b3a"/><path d="M8 17l6 6L25 10" fill="none" stroke="#fff" stroke-width="4"/></svg>
 `
 
@@ -33,7 +33,7 @@ const robots = `User-agent: *
 Disallow: /v1/
 `
 
-/** The routes, for the route table. */
+/** The routes of this module, for the route table. */
 export const sitePaths = [
   { path: "/", method: "GET" },
   { path: "/", method: "POST" },
@@ -71,7 +71,7 @@ export const layer = HttpRouter.use(
   })
 )
 
-/** Validates the VAT ID of the page's form like any call without a key; returns the page with the result. */
+/** Creates the handler of the form at `/`. It validates the VAT ID like a call without a key, and returns the page with the result. */
 const makeValidateForm = Effect.gen(function* () {
   const site = yield* Site
   const { sha256Hex } = yield* Crypto
@@ -100,11 +100,11 @@ const makeValidateForm = Effect.gen(function* () {
   })
 })
 
-/** Browsers accept HTML. Other clients receive the error body. */
+/** Returns true for browsers, which accept HTML. Other clients receive the error body. */
 const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
   Option.contains(mediaType(headers["accept"], ["application/json", "text/html"]), "text/html")
 
-/** RFC 9116. Needs the operator's contact; without one the file does not exist. */
+/** Returns security.txt (RFC 9116), or 404 if the operator has published no contact. */
 const securityText = ({ contact, publicUrl }: SiteSettings) =>
   contact === null
     ? Errors.toResponse({ code: "NOT_FOUND", message: "The operator of this service has published no contact" })

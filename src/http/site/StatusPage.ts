@@ -1,4 +1,4 @@
-/** The page at `/status`: GET /v1/status for people. */
+/** The page at `/status`: shows the report of GET /v1/status. */
 import type { SourceState } from "#domain/vat/Sources.ts"
 import type { SourceStatusReport } from "#http/system/SystemApi.ts"
 import { escape } from "#http/site/Page.ts"

@@ -17,7 +17,7 @@ export const Health = Schema.Struct({
 const OneSource = Schema.Struct({
   status: SourceState,
   latency_ms: Schema.NullOr(Schema.Int).annotate({
-    description: "Duration of the newest answer in milliseconds; null before the first one and while unavailable"
+    description: "Duration of the newest answer in milliseconds; null before the first answer and while the source is unavailable"
   }),
   last_checked: Timestamp
 }).annotate({ identifier: "OneSource" })
@@ -25,7 +25,7 @@ const OneSource = Schema.Struct({
 const MemberStateReport = Schema.Struct({
   status: SourceState.annotate({
     description:
-      "degraded: the register may answer again at the next call, or (DE) only the BZSt answers, for callers with a key. " +
+      "degraded: the register failed and the next call tries it again, or (DE) only the BZSt answers, for callers with a key. " +
       "unavailable: validations of this member state fail"
   }),
   since: Timestamp.annotate({ description: "Start of this state, as this replica observes it" })
@@ -33,7 +33,7 @@ const MemberStateReport = Schema.Struct({
 
 export const SourceStatusReport = Schema.Struct({
   status: Schema.Literals(["operational", "degraded"]).annotate({
-    description: "operational while at least one source answers; degraded when all fail"
+    description: "operational: at least one source answers. degraded: all sources fail"
   }),
   timestamp: Timestamp,
   sources: Schema.Struct({ vies: OneSource, bzst: OneSource, cache: Schema.Struct({ status: SourceState }) }),
@@ -46,7 +46,7 @@ export const SourceStatusReport = Schema.Struct({
   })
 }).annotate({ identifier: "SourceStatus", description: "The sources as this replica observes them" })
 
-/** The only possible error of a request without body and parameters. */
+/** The only error that a request without body and parameters can cause. */
 const tooLong = errorBody(431, ["REQUEST_HEADER_FIELDS_TOO_LARGE"])
 
 export class SystemApi extends HttpApiGroup.make("system")
@@ -54,8 +54,8 @@ export class SystemApi extends HttpApiGroup.make("system")
     HttpApiEndpoint.get("health", healthPath, { success: Health, error: tooLong }).annotateMerge(
       OpenApi.annotations({
         identifier: "getHealth",
-        summary: "Health of the service",
-        description: "Does not depend on the sources: see /v1/status."
+        summary: "Get the health of the service",
+        description: "Reports that the service is up. It does not depend on the sources; for those see /v1/status."
       })
     )
   )
@@ -63,8 +63,8 @@ export class SystemApi extends HttpApiGroup.make("system")
     HttpApiEndpoint.get("status", statusPath, { success: SourceStatusReport, error: tooLong }).annotateMerge(
       OpenApi.annotations({
         identifier: "getSourceStatus",
-        summary: "Status of the sources",
-        description: "Based on live calls and a background probe. This request asks no source."
+        summary: "Get the status of the sources",
+        description: "The status follows from live calls and from background probes. This request asks no source."
       })
     )
   )

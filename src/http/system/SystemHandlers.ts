@@ -6,7 +6,7 @@ import { Sources, type SourceState, type SourceStatus } from "#domain/vat/Source
 import { interfaceVersion } from "#http/Api.ts"
 import { type Health, healthPath, type SourceStatusReport, statusPath } from "#http/system/SystemApi.ts"
 
-/** The status of sources and cache, for GET /v1/status and the page. */
+/** Creates an effect that returns the status of sources and cache, for GET /v1/status and the page `/status`. */
 export const makeSourceStatus = Effect.gen(function* () {
   const sources = yield* Sources
   const cache = yield* AnswerCache

@@ -2,7 +2,7 @@
 import { Result } from "effect"
 import { done, type MakeReader } from "#http/validation/BatchItems.ts"
 
-/** Returns the cells of a line. The failure describes the syntax error. */
+/** Returns the cells of a line. A failure describes the syntax error. */
 const cellsOf = (text: string, delimiter: string): Result.Result<ReadonlyArray<string>, string> => {
   const cells: Array<string> = []
   let rest = text

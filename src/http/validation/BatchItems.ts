@@ -1,4 +1,4 @@
-/** Validates the items of an upload. Shared by the readers of all formats. */
+/** Validates and collects the items of an upload, for the readers of all formats. */
 import { Option, Result, Schema } from "effect"
 import { batchItems, type BatchItem } from "#domain/pending/Batch.ts"
 import { plainText } from "#domain/kernel/PlainText.ts"
@@ -18,22 +18,23 @@ export const Item = Schema.Struct({
 /** Maximum number of bytes of a line. */
 export const maxLine = 1024
 
-/** The failure describes the problem. */
+/** The result of reading a part of an upload. A failure describes the problem to the caller. */
 export type Read = Result.Result<void, string>
 export const done: Read = Result.succeed(undefined)
 
-/** Reads text of one format, line by line without line ends, and passes its items to `add`. */
+/** Reads an upload in one format. `line` reads the next line, `end` checks that the upload is complete. */
 export interface LineReader {
   readonly line: (text: string) => Read
   readonly end: () => Read
 }
+/** Creates the reader of an upload, which passes the items that it reads to `add`. */
 export type MakeReader = (add: (value: unknown) => Read) => LineReader
 
 const decodeItem = Schema.decodeUnknownResult(Item, { onExcessProperty: "error", errors: "all" })
 export const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 export const notJson = "Invalid JSON"
 
-/** Validates values and collects them as items. */
+/** Creates a collector of items. Its `add` validates a value and keeps it as an item. */
 export const makeItems = () => {
   let read: Array<BatchItem> = []
   let count = 0

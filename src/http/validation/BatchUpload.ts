@@ -1,14 +1,14 @@
-/** Reads the items of a batch while they arrive, as NDJSON, CSV or JSON. Memory does not grow with the upload. */
+/** Reads the items of a batch from NDJSON, CSV or JSON while the upload arrives, so that memory does not grow with the upload. */
 import { Effect, Option, Result, Schema, Stream } from "effect"
 import type { BatchItem } from "#domain/pending/Batch.ts"
 import { csvReader } from "#http/validation/BatchCsv.ts"
 import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
-/** Limits of an upload. Empty lines cost time as well. In JSON an item may have several lines. */
+/** Limits of an upload. Lines are limited because empty ones cost time too. An item in JSON may have several lines. */
 const bounds = { bytes: 20 * 1024 * 1024, lines: 500_000 }
 
-/** The upload is rejected as a whole. `line` counts from 1; null if the problem concerns no single line. */
+/** The upload is invalid and rejected as a whole. `line` is the number of the invalid line, from 1; null if the problem concerns no single line. */
 export class InvalidUpload extends Schema.TaggedError<InvalidUpload>()("InvalidUpload", {
   line: Schema.NullOr(Schema.Int),
   problem: Schema.String
@@ -24,7 +24,7 @@ export class UploadTooLarge extends Schema.TaggedError<UploadTooLarge>()("Upload
 const readers = { json: jsonReader, ndjson: ndjsonReader, csv: csvReader }
 export type UploadFormat = keyof typeof readers
 
-/** Decodes a line. Returns none for bytes that are not UTF-8, and for text with U+0000. */
+/** Creates a function that decodes a line. It returns none for bytes that are not UTF-8, and for text with U+0000. */
 const makeDecoder = () => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array): Option.Option<string> =>
@@ -36,7 +36,7 @@ const closingBrace = 125
 
 type ReadItems<E> = Result.Result<ReadonlyArray<BatchItem>, E>
 
-/** Reads an upload part by part and returns the items of each. The failure has the line. */
+/** Creates the reader of an upload. `push` reads the next part and returns its complete items; `end` returns the last ones. */
 const makeUpload = (format: UploadFormat) => {
   const items = makeItems()
   const reader = readers[format](items.add)
@@ -56,7 +56,7 @@ const makeUpload = (format: UploadFormat) => {
     return Result.isFailure(read) ? fail(read.failure) : Result.succeed(undefined)
   }
 
-  /** Returns the index of the last byte to read now: a line break or, in JSON without line breaks, the end of the last object. */
+  /** Returns the index of the last byte that can be read now: the next line break or, in JSON without line breaks, the end of the last object. */
   const endOf = (bytes: Uint8Array, from: number) => {
     const end = bytes.indexOf(newLine, from)
     return end === -1 && format === "json" ? bytes.lastIndexOf(closingBrace) : end
@@ -93,7 +93,7 @@ const makeUpload = (format: UploadFormat) => {
 
 const tooLong = `A line has at most ${maxLine} bytes`
 
-/** Returns the items of a body in parts. Fails with the error of the body if the body is cut off. */
+/** Streams the items of a body. Fails with InvalidUpload, UploadTooLarge or, if the body is cut off, the error of the body. */
 export const itemsOf = <E, R>(format: UploadFormat, body: Stream.Stream<Uint8Array, E, R>) =>
   Stream.suspend(() => {
     const upload = makeUpload(format)

@@ -18,40 +18,50 @@ export const defaultBatches = 20
 export const defaultResults = 100
 
 const Batch = Schema.Struct({
-  batch_id: Schema.String.annotate({ description: "The batch's id", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] }),
+  batch_id: Schema.String.annotate({ description: "Id of the batch", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] }),
   status: Schema.Literals(["running", "paused", "finished", "cancelling", "cancelled"]).annotate({
-    description: "paused: the monthly quota is used up; the batch continues when a new quota is available"
+    description:
+      "paused: the monthly quota is used up; the batch continues when there is quota again. cancelling: some pending items are not cancelled yet"
   }),
   reason: Schema.NullOr(Schema.Literal("QUOTA")).annotate({ description: "Reason of the pause; null if not paused" }),
   resets_at: Schema.NullOr(Timestamp).annotate({ description: "Start of the next quota period; null if not paused" }),
   counts: Schema.Struct({
     total: Schema.Int,
     pending: Schema.Int,
-    final: Schema.Int.annotate({ description: "Answered; each is charged one validation" }),
-    invalid_format: Schema.Int.annotate({ description: "Not a VAT ID: no source was called, nothing was charged" }),
-    duplicates: Schema.Int.annotate({ description: "Same VAT ID as an earlier item: has the result of that item, not charged" }),
+    final: Schema.Int.annotate({ description: "Answered items; each is charged as one validation" }),
+    invalid_format: Schema.Int.annotate({
+      description: "Items that are no VAT ID: no source was called and nothing was charged"
+    }),
+    duplicates: Schema.Int.annotate({
+      description: "Items that repeat the VAT ID of an earlier item: they have its result and are not charged"
+    }),
     expired: Schema.Int,
     cancelled: Schema.Int
   }),
   accepted_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "When pending items expire" }),
+  expires_at: Timestamp.annotate({ description: "Time at which pending items expire without an answer" }),
   estimated_end: Schema.NullOr(Timestamp).annotate({
-    description: "Estimate for sources that answer within a second and have no other load; null if no item is pending"
+    description:
+      "Estimated end of the batch, if each source answers within a second and has no other load; null if no item is pending"
   })
 }).annotate({ identifier: "Batch" })
 
 const BatchResult = Schema.Struct({
-  custom_id: Schema.NullOr(Schema.String).annotate({ description: "null after erasure" }),
-  vat_id: Schema.NullOr(Schema.String).annotate({ description: "Normalised; for `invalid_format` the text as sent" }),
+  custom_id: Schema.NullOr(Schema.String).annotate({
+    description: "Your id of the item; null after the erasure of personal data"
+  }),
+  vat_id: Schema.NullOr(Schema.String).annotate({ description: "Normalized VAT ID; with `invalid_format` the text as sent" }),
   status: Schema.Literals(["pending", "final", "invalid_format", "expired", "cancelled"]),
-  valid: Schema.optionalKey(Schema.Boolean.annotate({ description: "The verdict; only if the status is final" })),
+  valid: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "true: the VAT ID is registered and active. Absent unless the status is final" })
+  ),
   company_name: Schema.optionalKey(Schema.NullOr(Schema.String)),
   company_address: Schema.optionalKey(Schema.NullOr(Schema.String)),
   source: Schema.optionalKey(Schema.Literals(["vies", "bzst", "cache"])),
   source_timestamp: Schema.optionalKey(Timestamp),
   last_failure: Schema.optionalKey(
     Schema.NullOr(Schema.Struct({ source: Schema.NullOr(Schema.String), code: Schema.String })).annotate({
-      description: "Failure of the last attempt; only if the status is pending"
+      description: "Failure of the last attempt; null before the first attempt. Absent unless the status is pending"
     })
   )
 }).annotate({ identifier: "BatchResult" })
@@ -81,14 +91,14 @@ const cursor = Schema.optionalKey(Schema.String.annotate({ description: "next_cu
 const text = (contentType: string, description: string) =>
   Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
 
-const params = { batch_id: Schema.String.annotate({ description: "The batch's id" }) }
+const params = { batch_id: Schema.String.annotate({ description: "Id of the batch" }) }
 const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(404, ["NOT_FOUND"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
 const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   payload: [
     Schema.Struct({ items: Schema.Array(Item) }).annotate({ title: "BatchSubmission" }),
     text(ndjson, "One item per line"),
-    text(csv, "The first line names the columns custom_id and vat_id; comma or semicolon; UTF-8")
+    text(csv, "CSV in UTF-8, separated by commas or semicolons. The first line names the columns custom_id and vat_id")
   ],
   headers: {
     prefer: Schema.optionalKey(
@@ -116,7 +126,7 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     description:
       "1 to 50,000 items, at most 20 MiB and 1 KiB per line. The batch is accepted or rejected as a whole; an error names the line and the problem. A malformed VAT ID " +
       "does not reject the batch: its item gets the result `invalid_format`. A VAT ID that occurs several times is validated and charged once. The batch counts as one " +
-      "request in the minute; each answered item is charged one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota."
+      "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota."
   })
 )
 
@@ -142,7 +152,7 @@ const list = HttpApiEndpoint.get("list", "/v1/batches", {
   OpenApi.annotations({
     identifier: "listBatches",
     summary: "List batches",
-    description: "The batches of the API key, newest first.",
+    description: "Returns the batches of the API key, newest first.",
     transform: numberParameters({ limit: Limit })
   })
 )
@@ -153,8 +163,8 @@ const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", 
   headers: { accept: Schema.optionalKey(Schema.String) },
   success: [
     BatchResults,
-    text(ndjson, "One result per line; the last line has `end`"),
-    text(csv, "One result per row (RFC 4180); the last row has the custom_id #end")
+    text(ndjson, "One result per line. The last line is no result and has `end: true`"),
+    text(csv, "One result per row (RFC 4180). The last row is no result and has the custom_id #end")
   ],
   error: [errorBody(400, ["VALIDATION_ERROR"]), ...errors]
 }).annotateMerge(
@@ -162,9 +172,9 @@ const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", 
     identifier: "listBatchResults",
     summary: "List the results of a batch",
     description:
-      `Results in the order of the items, including pending ones. The last items may be missing for a few seconds after the upload. Accept selects pages (${json}, the default), or all results as lines (${ndjson}) or as a table ` +
-      `(${csv}, in which an apostrophe before text prevents spreadsheets from reading it as a formula). The last line has \`complete\`: whether no result ` +
-      "is pending or missing. Without that line the transfer was cut off.",
+      `Returns the results in the order of the items, including pending items. The last items may be missing for a few seconds after the upload. Accept selects pages (${json}, the default), or all results as lines (${ndjson}) or as a table ` +
+      `(${csv}, in which an apostrophe before text prevents spreadsheets from reading it as a formula). The last line says whether the results are \`complete\`: none ` +
+      "is pending or missing. A transfer without that line was cut off.",
     transform: numberParameters({ limit: ResultLimit })
   })
 )
@@ -178,7 +188,7 @@ const cancel = HttpApiEndpoint.post("cancel", "/v1/batches/:batch_id/cancel", {
     identifier: "cancelBatch",
     summary: "Cancel the pending items of a batch",
     description:
-      "Charges nothing. Answered items keep their results. The status is `cancelling` until all pending items are cancelled; the response waits up to 5 seconds for that."
+      "Charges nothing. Answered items keep their results. The status of the batch is `cancelling` until all pending items are cancelled; the response waits up to 5 seconds for that."
   })
 )
 

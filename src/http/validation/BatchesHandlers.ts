@@ -31,13 +31,13 @@ const unsupported = Errors.toResponse({
   code: "UNSUPPORTED_MEDIA_TYPE",
   message: `Send the body as ${json}, ${ndjson} or ${csv}`
 })
-const tooLarge = Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "A batch has at most 20 MiB" })
+const tooLarge = Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "The batch exceeds 20 MiB; send it as several batches" })
 const refused = ({ line, problem }: InvalidUpload) =>
   DecodeErrors.respond([{ field: line === null ? "body" : `line ${line}`, message: problem }])
 
 const negotiated = { vary: "Accept" }
 
-/** Reads the items of the body and submits them. */
+/** Creates the handler that reads the items of the body and submits them as a batch. */
 const makeSubmit = Effect.gen(function* () {
   const { submit } = yield* Batches
   const { refuse } = yield* ValidateVatId
@@ -69,19 +69,19 @@ const makeSubmit = Effect.gen(function* () {
   })
 })
 
-/** The lines of a response. */
+/** A text format of results: its first line, the line of a result, and its last line. */
 interface LineFormat {
   readonly first: string
   readonly line: (result: BatchResult) => string
   readonly last: (items: number, isComplete: boolean) => string
 }
 
-/** Returns functions that render results: a page, or all of them as lines or as a table. */
+/** Creates the functions that respond with results: with a page as JSON, or with all results as lines (NDJSON) or as a table (CSV). */
 const makeResults = Effect.gen(function* () {
   const { results } = yield* Batches
   const cursors = yield* Cursor.make
 
-  /** Streams results up to the first item that is not in the log yet. Reads a page once the client has received the one before. */
+  /** Streams the results up to the first item that is not in the log yet. It reads a page when the client has received the previous one. */
   const allOf = ({ batchId, items }: BatchFacts) =>
     Stream.paginate(0, (first) =>
       Effect.map(results(batchId, first, batchItems.chunk), (page) => {
@@ -100,7 +100,7 @@ const makeResults = Effect.gen(function* () {
     return HttpServerResponse.jsonUnsafe({ data, next_cursor }, { headers: negotiated })
   })
 
-  /** Responds with all results. They are complete if every item has a result and none is pending. */
+  /** Responds with all results in a text format. They are complete if every item has a result and none is pending. */
   const respondWith = (contentType: string, batch: BatchFacts, format: LineFormat) =>
     Effect.sync(() => {
       let [count, pending] = [0, 0]
@@ -193,9 +193,10 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/** Assumed concurrent calls per member state, and duration of a call. */
+/** The assumptions of `estimated_end`: concurrent calls per member state, and the duration of a call. */
 const assumed = { concurrency: 10, call: Duration.seconds(1) }
 
+/** Returns the JSON of a batch. */
 const shown = (caller: KeyCaller, batch: BatchRecord) =>
   Effect.map(Clock.currentTimeMillis, (nowMs) => {
     const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, items, malformed } = batch

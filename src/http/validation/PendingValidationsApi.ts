@@ -1,4 +1,4 @@
-/** POST /v1/validations and what belongs to it: validations that may be answered later (rules 64-70). */
+/** Endpoints under /v1/validations: validations that may be answered later (rules 64-70). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { plainText } from "#domain/kernel/PlainText.ts"
@@ -11,48 +11,52 @@ import { ValidationResult } from "#http/validation/ValidationApi.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** Seconds that a client may wait in one request. */
+/** Maximum time in seconds that a request waits for an answer. */
 export const maxWaitSeconds = 30
 
 const companyField = (description: string, example: string) =>
   Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
 
 const reference = plainText({ min: 0, max: 100 }).annotate({
-  description: "Your own invoice or order number. It is stored with the validation, erasable, and a filter of the list",
+  description:
+    "Your own invoice or order number. It is stored with the validation until its personal data is erased, and the list can be filtered by it",
   examples: ["INV-2026-0042"]
 })
 
 export const Submission = Schema.Struct({
   vat_id: Schema.String.annotate({
-    description: "With or without prefix (bare digits are German); spaces, hyphens and dots are stripped",
+    description: "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
     examples: ["DE123456789"]
   }),
   requester_vat_id: Schema.optionalKey(
     Schema.String.annotate({
-      description: "Your own German VAT ID. Needed with company data; without, VIES gives it a consultation number",
+      description:
+        "Your own German VAT ID. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
       examples: ["DE811115368"]
     })
   ),
   company: Schema.optionalKey(
     Schema.Struct({
-      name: companyField("Name to match. Nothing is compared without it", "Muster GmbH"),
-      street: companyField("Street to match, if name and city are sent too", "Musterstraße 1"),
-      zip: companyField("Postal code to match, if name and city are sent too", "10115"),
-      city: companyField("City to match. Nothing is compared without it", "Berlin")
-    }).annotate({ description: "Asks for a qualified confirmation, by the rules of GET /v1/validate/{vat_id}" })
+      name: companyField("Name to compare. Without it the BZSt compares nothing", "Muster GmbH"),
+      street: companyField("Street to compare, if name and city are sent too", "Musterstraße 1"),
+      zip: companyField("Postal code to compare, if name and city are sent too", "10115"),
+      city: companyField("City to compare. Without it the BZSt compares nothing", "Berlin")
+    }).annotate({
+      description: "Company data makes the request a qualified confirmation, by the rules of GET /v1/validate/{vat_id}"
+    })
   ),
   force_live: Schema.optionalKey(Schema.Boolean.annotate({ description: "true: ask the source and ignore the cache" })),
   reference: Schema.optionalKey(reference),
   expires_in: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 60, maximum: 1_209_600 })).annotate({
-      description: "Seconds that the validation stays open. Default: 72 hours; maximum: 14 days",
+      description: "Seconds after which the validation expires if it has no answer. Default: 72 hours; maximum: 14 days",
       examples: [86_400]
     })
   )
 }).annotate({ title: "ValidationSubmission" })
 
 const validationId = Schema.String.annotate({
-  description: "The validation's id",
+  description: "Id of the validation",
   examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
 })
 
@@ -60,18 +64,18 @@ const open = {
   validation_id: validationId,
   vat_id: Schema.String.annotate({ examples: ["DE123456789"] }),
   accepted_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "Time at which it ends without an answer" }),
-  attempts: Schema.Int.annotate({ description: "Number of attempts, which are not charged" }),
+  expires_at: Timestamp.annotate({ description: "Time at which a pending validation expires without an answer" }),
+  attempts: Schema.Int.annotate({ description: "Number of attempts to get an answer; attempts are not charged" }),
   last_failure: Schema.NullOr(
     Schema.Struct({
       source: Schema.NullOr(Schema.String.annotate({ examples: ["vies"] })),
       code: Schema.String.annotate({
         description:
-          "The source's own code. QUOTA: the monthly quota is used up, and the validation continues when it is renewed",
+          "Error code of the source. QUOTA: the monthly quota is used up, and the validation continues when there is quota again",
         examples: ["MS_UNAVAILABLE"]
       })
     })
-  ).annotate({ description: "Failure of the last attempt; null before the first" })
+  ).annotate({ description: "Failure of the last attempt; null before the first attempt" })
 }
 
 const PendingValidation = Schema.Struct({
@@ -80,31 +84,36 @@ const PendingValidation = Schema.Struct({
   next_attempt_at: Timestamp
 }).annotate({
   identifier: "PendingValidation",
-  description: "It waits for an answer. There is no verdict on the VAT ID, so `valid` is absent"
+  description: "A validation that waits for an answer. It has no verdict yet, so `valid` is absent"
 })
 
 const FinalValidation = Schema.Struct({
   validation_id: validationId,
   status: Schema.Literal("final"),
   ...ValidationResult.fields
-}).annotate({ identifier: "FinalValidation", description: "The verdict, which was charged once" })
+}).annotate({ identifier: "FinalValidation", description: "An answered validation, which was charged once" })
 
 const EndedValidation = Schema.Struct({
   ...open,
   status: Schema.Literals(["expired", "cancelled"]),
   reason: Schema.NullOr(Schema.String).annotate({
     description:
-      "Reason for the cancellation: requested, key_revoked, not_allowed (the plan changed), erased, or refused with the BZSt's code; null if it expired",
+      "Reason for a cancellation: requested, key_revoked, not_allowed (by a new plan), erased (its personal data), or refused with the status code of the BZSt; null if the validation expired",
     examples: ["requested"]
   })
-}).annotate({ identifier: "EndedValidation", description: "It ended without an answer or a charge" })
+}).annotate({
+  identifier: "EndedValidation",
+  description: "A validation that expired or was cancelled, without an answer and without a charge"
+})
 
 const AnyValidation = Schema.Union([PendingValidation, FinalValidation, EndedValidation])
 
 const ValidationSummary = Schema.Struct({
   ...open,
   status: ValidationState,
-  next_attempt_at: Schema.NullOr(Timestamp).annotate({ description: "null if it is not pending" })
+  next_attempt_at: Schema.NullOr(Timestamp).annotate({
+    description: "Time of the next attempt; null if the validation is not pending"
+  })
 }).annotate({ identifier: "ValidationSummary" })
 
 const ValidationList = Schema.Struct({
@@ -117,7 +126,7 @@ const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxWaitSec
   default: 0
 })
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).annotate({
-  description: "Validations of a page",
+  description: "Validations per page",
   default: 20
 })
 
@@ -167,9 +176,9 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
           identifier: "submitValidation",
           summary: "Validate a VAT ID now or later",
           description:
-            "As GET /v1/validate/{vat_id}, with an id for the validation. With `Prefer: respond-async` an outage of the sources is no refusal: the validation is accepted, " +
-            "tried again until it is answered or expires, and read at `Location`. It counts in the minute when it is accepted, and is charged one when it is answered. " +
-            "The sources are asked at once, when the register answers again, else after 30 s, 2 min, 10 min, then every 30 min."
+            "Validates as GET /v1/validate/{vat_id} does, and gives the validation an id. With `Prefer: respond-async` a validation is also accepted during an outage of the sources, " +
+            "and retried until it is answered or expires; `Location` is its path. The request counts in the minute. Only the answer is charged, as one validation. " +
+            "The sources are asked at once, and again when the register of the member state recovers, or after 30 s, 2 min, 10 min, then every 30 min."
         })
       )
   )
@@ -182,9 +191,9 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getValidation",
-        summary: "A validation and its answer",
+        summary: "Get a validation and its answer",
         description:
-          "Readable by the API key that submitted it; others get 404. `wait` holds the request until it is no longer pending.",
+          "Readable by the API key that submitted it; others get 404. With `wait` the response waits until the validation is no longer pending.",
         transform: numberParameters({ wait: Wait })
       })
     )
@@ -197,8 +206,8 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listValidations",
-        summary: "Your submitted validations",
-        description: "Validations of the API key, newest first.",
+        summary: "List your submitted validations",
+        description: "Returns the validations of the API key, newest first.",
         transform: numberParameters({ limit: Limit })
       })
     )

@@ -20,7 +20,7 @@ import { bodyOf, warningOf } from "#http/validation/ValidationHandlers.ts"
 const defaultLimit = 20
 const allStates = ["pending", "final", "expired", "cancelled"] as const
 
-/** Returns a function that formats a validation. */
+/** Creates a function that returns the response with a validation. */
 const makeRespond = Effect.map(Site, (site) => {
   const base = basePath(site)
   return Effect.fnUntraced(function* (record: ValidationRecord, status: number, headers: Record<string, string>) {
@@ -33,7 +33,7 @@ const makeRespond = Effect.map(Site, (site) => {
   })
 })
 
-/** The request to validate; an empty field counts as not supplied. */
+/** Returns the question of a submission. An empty field counts as not supplied. */
 const askedIn = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
   input: vat_id,
   requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
@@ -119,7 +119,7 @@ const openFields = ({ attempts, lastFailure, validationId, vatId }: ValidationSu
   last_failure: lastFailure
 })
 
-/** The body: only a final validation has `valid`. */
+/** Returns the JSON of a validation. Only a final validation has `valid`. */
 const shown = (record: ValidationRecord) => {
   const { acceptedAt, expiresAt, nextAttemptAt, reason, requestId, state, validation, validationId } = record
   const accepted = DateTime.formatIso(acceptedAt)

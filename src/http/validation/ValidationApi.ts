@@ -8,7 +8,7 @@ import { errorBody } from "#http/pipeline/Errors.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** Real company data is not longer. */
+/** An optional field of company data. Real company data is shorter than 300 characters. */
 const companyField = (description: string, example: string) =>
   Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
 
@@ -17,7 +17,7 @@ const nullable = <S extends Schema.Top>(schema: S, description: string) => Schem
 const receiptFields = {
   receipt_id: Schema.String,
   issued_at: Timestamp,
-  source: Schema.String.annotate({ description: "The service itself, not the tax authority" })
+  source: Schema.String.annotate({ description: "Issuer of the receipt: the service itself, not the tax authority" })
 }
 
 /** The comparison in words (rule 28). */
@@ -35,12 +35,12 @@ const ConfirmationLetters = Schema.Struct({
   street_match: MatchLetter,
   zip_match: MatchLetter,
   city_match: MatchLetter,
-  confirmation_number: nullable(Schema.String, "The tax authority's own number of the check"),
+  confirmation_number: nullable(Schema.String, "Number that the tax authority gave to its check"),
   ...receiptFields
 }).annotate({ identifier: "QualifiedConfirmationLetters" })
 
 export const ValidationResult = Schema.Struct({
-  valid: Schema.Boolean.annotate({ description: "The VAT ID is registered and active. An outage is a 503 and never false" }),
+  valid: Schema.Boolean.annotate({ description: "true: the VAT ID is registered and active. An outage is a 503, never false" }),
   vat_id: Schema.String.annotate({
     description: "Normalized VAT ID with the prefix of VIES (Greece: EL)",
     examples: ["DE123456789"]
@@ -49,29 +49,29 @@ export const ValidationResult = Schema.Struct({
   vat_number: Schema.String.annotate({ description: "The number without the prefix", examples: ["123456789"] }),
   company_name: nullable(Schema.String, "Registered name, if the source discloses it"),
   company_address: nullable(Schema.String, "Registered address, if the source discloses it"),
-  source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "The source of the answer" }),
+  source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "Where the answer comes from" }),
   source_timestamp: nullable(Timestamp, "When the source gave this answer"),
   cache: Schema.Boolean.annotate({ description: "The answer is from the cache; `source_timestamp` shows its age" }),
   qualified_confirmation: nullable(
     Schema.Union([ConfirmationWords, ConfirmationLetters]),
-    "The comparison, if company data was supplied"
+    "The comparison with the register; null if you sent no company data"
   ),
   consultation_number: nullable(
     Schema.String,
-    "VIES' proof of this request, issued to a requester_vat_id; null in a cached answer"
+    "Number that VIES gives to a lookup with `requester_vat_id`, as a proof of the lookup; null in a cached answer"
   ),
   request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
   requested_at: Timestamp
 }).annotate({ identifier: "ValidationResult", description: "The verdict" })
 
-/** The path as the router has it. */
+/** The path in the syntax of the router. */
 export const validatePath = "/v1/validate/:vat_id"
 
 export const ValidationQuery = Schema.Struct({
   requester_vat_id: Schema.optionalKey(
     Schema.String.annotate({
       description:
-        "Your own German VAT ID. Required with company data. Without company data VIES issues a consultation number to it",
+        "Your own German VAT ID. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
       examples: ["DE811115368"]
     })
   ),
@@ -82,7 +82,7 @@ export const ValidationQuery = Schema.Struct({
   reference: Schema.optionalKey(
     plainText({ min: 0, max: 100 }).annotate({
       description:
-        "Your own invoice or order number. It is stored with the validation, erasable, and shown in the receipt, to auditors and in exports",
+        "Your own invoice or order number. It is stored with the validation and shown in the receipt, to auditors and in exports, until its personal data is erased",
       examples: ["INV-2026-0042"]
     })
   ),
@@ -99,7 +99,8 @@ export const ValidationQuery = Schema.Struct({
 const validate = HttpApiEndpoint.get("validate", validatePath, {
   params: {
     vat_id: Schema.String.annotate({
-      description: "With or without prefix (digits alone are German). Spaces, hyphens and dots are removed",
+      description:
+        "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
       examples: ["DE123456789"]
     })
   },
@@ -121,10 +122,10 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
     summary: "Validate a VAT ID",
     description:
       "Answers from a fresh cache entry, else from VIES, else (German VAT IDs, callers with a key) from the BZSt. Ten validations need no key. " +
-      "With company data it is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
-      "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, a `Warning` reports it, and the answer is charged. " +
-      "`Idempotency-Key` needs an API key. With it the answer is one of your validations too: `GET /v1/validations` lists it.",
-    // The library has no optional scheme.
+      "With company data the request is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
+      "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, the header `Warning` says so, and the answer is charged. " +
+      "`Idempotency-Key` needs an API key. With it the validation also gets an id, and `GET /v1/validations` lists it.",
+    // The library cannot declare a security scheme as optional.
     override: { security: [{}, { apiKey: [] }] }
   })
 )

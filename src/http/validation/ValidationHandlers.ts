@@ -16,9 +16,9 @@ import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
-/** RFC 7234, 5.5.1: the answer is stale, because no source is available. */
+/** The warning of a stale answer, which is served if no source is available (RFC 7234, 5.5.1). */
 const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
-/** Rule 29: the charged answer contains no comparison of the company. */
+/** The warning of a charged confirmation that compared nothing (rule 29). */
 const uncomparedHeaders = {
   headers: { warning: '199 - "Nothing was compared: the BZSt compares only with company_name and company_city"' }
 }
@@ -26,7 +26,7 @@ const uncomparedHeaders = {
 const decodeQuery = Schema.decodeUnknownResult(ValidationQuery, { errors: "all" })
 const noQuery: typeof ValidationQuery.Type = {}
 
-/** Returns the query, or the invalid fields. */
+/** Returns the decoded query. The failure has the invalid fields. */
 const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
   if (Object.keys(search).length === 0) return Result.succeed(noQuery)
   const misspelled = DecodeErrors.misspelled(search, Object.keys(ValidationQuery.fields))
@@ -35,8 +35,8 @@ const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
 }
 
 /**
- * Returns a handler of requests with an Idempotency-Key. The id of the validation is computed from the key, and each response is built from the events,
- * so that all responses are equal (rule 86).
+ * Creates the handler of requests with an Idempotency-Key (rule 86). The id of the validation is computed from that key, and every response is
+ * built from the events of the validation, so repeated requests get equal responses.
  */
 const makeAnswerOnce = Effect.gen(function* () {
   const keyCallerOf = yield* makeKeyCallerOf
@@ -65,7 +65,7 @@ const makeAnswerOnce = Effect.gen(function* () {
       })
     )
     const { acceptedAt, requestId, validation } = record
-    if (validation === null) return yield* Effect.die("An answered validation has no answer")
+    if (validation === null) return yield* Effect.die("A validation that had to be answered now has no answer")
     if (!isReplayed && validation.served === "live") MutableRef.set((yield* ResponseHints).isLive, true)
     const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
     const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKeyHeader.replayed(isReplayed) }
@@ -138,7 +138,7 @@ export const warningOf = ({ served }: Validation, company: CompanyData | null) =
   return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
 }
 
-/** Answers in the cache are the same objects for all requests, and formatting a time takes microseconds. */
+/** Formatted times by their objects. A cached answer is the same object in all requests, and formatting its time again would take microseconds. */
 const timestamps = new WeakMap<DateTime.Utc, string>()
 
 const timestampOf = (time: DateTime.Utc) => {
@@ -149,7 +149,7 @@ const timestampOf = (time: DateTime.Utc) => {
   return text
 }
 
-/** The body as `ValidationResult` describes it. */
+/** Returns the JSON of a validation, as `ValidationResult` describes it. */
 export const bodyOf = (
   { answer, confirmation, consultationNumber, served, vatId }: Validation,
   format: "words" | "letters",
@@ -171,7 +171,7 @@ export const bodyOf = (
   requested_at: requestedAt
 })
 
-/** Both forms have the same content (rule 28). */
+/** Returns the JSON of a confirmation, in words or in letters (rule 28). */
 const confirmationOf = ({ receipt, requestId }: Confirmation, format: "words" | "letters") => {
   const { issued_at, receipt_id, source } = receipt
   const { city_match, name_match, street_match, zip_match } = receipt.result

@@ -1,8 +1,8 @@
-/** Cursors: the position where a list continues, signed, so that clients cannot build or change one. */
+/** Encodes and decodes cursors. A cursor is the position where the next page starts, signed so that clients cannot build or change it. */
 import { Effect, Schema } from "effect"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 
-/** This service did not issue the cursor for this list. */
+/** The service did not issue this cursor for this list. */
 export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidCursor", {}) {
   override get message() {
     return "cursor: must be the next_cursor of the previous page of the same list"
@@ -11,7 +11,7 @@ export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidC
 
 const form = /^([0-9a-z]{1,11})\.([0-9a-f]{32})$/u
 
-/** Encodes and decodes the cursors of one list; `list` identifies the list, its owner and its filters. */
+/** Creates the functions for cursors. `list` names a list with its owner and filters; a cursor of one list is invalid for another. */
 export const make = Effect.map(KeyedHash, (hash) => {
   const signatureOf = (list: string, position: string) => hash.of("cursor", `${list}/${position}`).slice(0, 32)
   return {

@@ -1,11 +1,11 @@
-/** The Idempotency-Key of a request (draft-ietf-httpapi-idempotency-key-header-07, read 2026-11). */
+/** Reads the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07, read 2026-11). */
 import { Option, Schema } from "effect"
 
 const longest = 255
 
 /**
- * The key: a string of structured fields in quotation marks, or the same without them, as most clients send it. None if it is unusable, or has fewer
- * characters than `shortest`.
+ * Returns the value of the header. The draft requires quotation marks around the value (a String of RFC 8941); most clients send none, so
+ * both forms are accepted. Returns none for characters other than printable ASCII, and for fewer than `shortest` or more than 255 characters.
  */
 export const parse = (header: string, shortest = 1): Option.Option<string> => {
   const quoted = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/u.exec(header)?.[1]?.replace(/\\(.)/gu, "$1")
@@ -15,19 +15,19 @@ export const parse = (header: string, shortest = 1): Option.Option<string> => {
     : Option.none()
 }
 
-/** The error for an unusable key. */
+/** Returns the invalid field for a header that `parse` rejects. */
 export const problem = (shortest = 1) => [
-  { field: "Idempotency-Key", message: `Expected ${shortest} to ${longest} printable characters of ASCII` }
+  { field: "Idempotency-Key", message: `Expected ${shortest} to ${longest} printable ASCII characters` }
 ]
 
-/** Marks the answer that the same request got before. */
+/** Returns the response header that marks a repeated answer. */
 export const replayed = (isReplayed: boolean): Readonly<Record<string, string>> =>
   isReplayed ? { "idempotent-replayed": "true" } : {}
 
-/** The header in the OpenAPI document. */
+/** The schema of the header in the declarations of endpoints. */
 export const header = Schema.optionalKey(
   Schema.String.annotate({
-    description: `Makes the request safe to repeat (draft-ietf-httpapi-idempotency-key-header-07): 1 to ${longest} characters of ASCII that you never use for another request. The same request gets the same answer and is charged once`,
+    description: `Makes the request safe to repeat (draft-ietf-httpapi-idempotency-key-header-07). Send 1 to ${longest} printable ASCII characters that you use for no other request. A repetition with the same value gets the same answer and is not charged again`,
     examples: ["8e03978e-40d5-43dd-bc93-6894a57f9324"]
   })
 )

@@ -1,13 +1,13 @@
 /** Content negotiation: selects the offer that the client prefers (RFC 9110, 12.4 and 12.5; RFC 4647, 3.4; read 2026-11). */
 import { Array as Arr, Option, Order } from "effect"
 
-/** One entry of an Accept or Accept-Language header: its range, in lower case, and its quality, 0 to 1. */
+/** One entry of an Accept header: its range in lower case, such as `text/*`, and its quality from 0 to 1. */
 interface Preference {
   readonly range: string
   readonly quality: number
 }
 
-/** The quality of an offer; `precision` is how exactly the client named it. */
+/** How much the client likes an offer: the quality from 0 (rejected) to 1, and how precisely the client named it (0: by `*`). */
 interface Liking {
   readonly quality: number
   readonly precision: number
@@ -16,7 +16,8 @@ interface Liking {
 const weight = /^\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*$/iu
 
 /**
- * Parses the entries; malformed ones are ignored, and so are parameters other than `q`. Without header everything is accepted.
+ * Parses the entries of a header. Ignores malformed entries, and parameters other than `q`. Without a header the client accepts everything,
+ * which the range `all` stands for.
  */
 const preferences = (header: string | undefined, all: string): ReadonlyArray<Preference> => {
   if (header === undefined || header.trim() === "") return [{ range: all, quality: 1 }]
@@ -32,7 +33,8 @@ const preferences = (header: string | undefined, all: string): ReadonlyArray<Pre
 const byLiking = Order.Struct({ quality: Order.flip(Order.Number), precision: Order.flip(Order.Number) })
 
 /**
- * Returns the offer with the highest quality, then the highest precision, then the first one. None if the client accepts none.
+ * Returns the offer with the highest quality. Of several it returns the most precisely named one, then the first one. Returns none if the
+ * client accepts no offer.
  */
 const best = <Offer extends string>(offers: ReadonlyArray<Offer>, likingOf: (offer: Offer) => Liking): Option.Option<Offer> => {
   const liked = offers.map((offer) => ({ offer, ...likingOf(offer) })).filter(({ quality }) => quality > 0)
@@ -41,7 +43,7 @@ const best = <Offer extends string>(offers: ReadonlyArray<Offer>, likingOf: (off
 
 const notNamed: Liking = { quality: 0, precision: 0 }
 
-/** The most precise range that covers a media type decides: the type itself, its main type, or any type. */
+/** Returns the media type that the client prefers; none if it accepts no offer. The most precise range that covers a type decides about it. */
 export const mediaType = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -56,7 +58,7 @@ export const mediaType = <Offer extends string>(
   })
 }
 
-/** A client that names no coding gets the body uncompressed. */
+/** Returns the content coding that the client prefers; none if it accepts no offer or sends no header. */
 export const contentCoding = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -69,7 +71,7 @@ export const contentCoding = <Offer extends string>(
   })
 }
 
-/** `de-AT` accepts `de` too, unless `de` itself is refused. */
+/** Returns the language that the client prefers; none if it accepts no offer. `de-AT` accepts `de` too, unless the header rejects `de` (`de;q=0`). */
 export const language = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -84,6 +86,6 @@ export const language = <Offer extends string>(
   })
 }
 
-/** Returns true for browsers, which name text/html. JSON is the default, also if no preference can be met. */
+/** Returns true if the client prefers a page to JSON, as browsers do. */
 export const prefersPage = (accept: string | undefined): boolean =>
   Option.contains(mediaType(accept, ["application/json", "text/html"]), "text/html")

@@ -1,7 +1,7 @@
-/** Preferences of a request (RFC 7240, read 2026-11): whether it may be answered later, and how long it waits. */
+/** Reads the header Prefer (RFC 7240, read 2026-11): whether a request may be answered later, and how long the client waits before that. */
 import { Duration } from "effect"
 
-/** How long to wait for an answer before accepting the request; null: it must be answered now. */
+/** Returns how long to wait for an answer; without one by then the request is accepted and answered later. Returns null if the client does not allow that. */
 export const asyncWait = (header: string | undefined, longestSeconds: number): Duration.Duration | null => {
   const preferences = (header ?? "").split(",").map((part) => (part.split(";", 1)[0] ?? "").trim().toLowerCase())
   if (!preferences.includes("respond-async")) return null
@@ -9,6 +9,6 @@ export const asyncWait = (header: string | undefined, longestSeconds: number): D
   return Duration.seconds(Math.min(Number(seconds[0] ?? 0), longestSeconds))
 }
 
-/** The applied preferences, for `Preference-Applied`. */
+/** Returns the value of `Preference-Applied`. */
 export const applied = (wait: Duration.Duration): string =>
   Duration.isPositive(wait) ? `respond-async, wait=${Duration.toSeconds(wait)}` : "respond-async"

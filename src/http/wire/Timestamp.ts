@@ -1,4 +1,4 @@
-/** The form of times in requests and responses. */
+/** The schema of times in requests and responses. */
 import { Schema, SchemaTransformation } from "effect"
 
 /** As Schema.DateTimeUtcFromString, but with the format date-time (RFC 3339) in the OpenAPI document. */

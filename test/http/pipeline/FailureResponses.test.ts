@@ -12,7 +12,7 @@ import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 const json = "content-type: application/json"
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("the error body", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the service", (it) => {
   it.effect.each([
     "/v1",
     "/v1/",
@@ -42,7 +42,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "/%ff",
     "/%",
     "/none?x=%ff"
-  ])("has status 404 for %s", function* (path) {
+  ])("answers the unknown path %s with 404", function* (path) {
     const { port } = yield* RunningService.RunningService
     assertProblem(yield* send(port, `GET ${path} HTTP/1.1`), "NOT_FOUND")
   })
@@ -64,7 +64,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     ["PUT", "/docs", "GET, HEAD"],
     ["PROPFIND", "/health", "GET, HEAD"],
     ["POST", "/%68ealth", "GET, HEAD"]
-  ] as const)("has status 405 for %s %s, with Allow", function* ([method, path, allow]) {
+  ] as const)("answers %s %s with 405 and Allow", function* ([method, path, allow]) {
     const { port } = yield* RunningService.RunningService
     const reply = yield* send(port, `${method} ${path} HTTP/1.1`)
     assert.strictEqual(reply.headers["allow"], allow)
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     assertProblem(reply, "METHOD_NOT_ALLOWED")
   })
 
-  it.effect("is empty for HEAD, with the headers of GET", function* () {
+  it.effect("answers HEAD without a body", function* () {
     const { port } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/docs"]) {
       const { status, text } = yield* send(port, `HEAD ${path} HTTP/1.1`)
@@ -147,7 +147,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     }
   )
 
-  it.effect("has status 400 for raw bytes in the path", function* () {
+  it.effect("answers raw bytes in the path with 400", function* () {
     const { port } = yield* RunningService.RunningService
     for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
       const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
@@ -159,10 +159,10 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   })
 
   it.effect.each([
-    ["8 KiB of path", 8, "INVALID_VAT_ID"],
-    ["33 KiB of path", 33, "REQUEST_HEADER_FIELDS_TOO_LARGE"],
-    ["2 MiB of path", 2048, "REQUEST_HEADER_FIELDS_TOO_LARGE"]
-  ] as const)("reports %s", function* ([, kib, code]) {
+    [8, "INVALID_VAT_ID"],
+    [33, "REQUEST_HEADER_FIELDS_TOO_LARGE"],
+    [2048, "REQUEST_HEADER_FIELDS_TOO_LARGE"]
+  ] as const)("answers %s KiB in the path or in the query with %s", function* ([kib, code]) {
     const { port } = yield* RunningService.RunningService
     assertProblem(yield* send(port, `GET /v1/validate/${"D".repeat(kib * 1024)} HTTP/1.1`), code)
     assertProblem(yield* send(port, `GET /v1/validate/DE1?x=${"D".repeat(kib * 1024)} HTTP/1.1`), code)
@@ -174,12 +174,12 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     "\u0016\u0003\u0001\u0002\u0000\u0001",
     "x".repeat(100),
     "GET /health HTTP/1.1\r\n: x"
-  ])("has status 400 for the malformed request %j", function* (bytes) {
+  ])("answers the malformed request %j with 400", function* (bytes) {
     const { port } = yield* RunningService.RunningService
     assertProblem(readReply(yield* exchange(port, `${bytes}\r\n\r\n`)), "VALIDATION_ERROR")
   })
 
-  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("has status 405 for %s", function* (line) {
+  it.effect.each(["CONNECT example.org:443", "CONNECT /health"])("answers %s with 405", function* (line) {
     const { port } = yield* RunningService.RunningService
     const reply = yield* send(port, `${line} HTTP/1.1`)
     assertProblem(reply, "METHOD_NOT_ALLOWED")
@@ -187,14 +187,14 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
   })
 
   it.effect.each(["expect: the impossible", "upgrade: websocket\r\nconnection: upgrade", "te: gzip"])(
-    "is not sent for the header %j, which the service ignores",
+    "ignores the header %j",
     function* (header) {
       const { port } = yield* RunningService.RunningService
       assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
     }
   )
 
-  it.effect("describes the error of every field", function* () {
+  it.effect("names every invalid field in an error", function* () {
     const service = yield* RunningService.RunningService
     const fieldsOf = (reply: Reply) => assertProblem(reply, "VALIDATION_ERROR").details?.map(({ field }) => field)
     const signup = { email: 5, password: null }
@@ -205,12 +205,12 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     assert.sameMembers([...(fieldsOf(yield* service.get("/v1/validate/DE123456789", { query })) ?? [])], Object.keys(query))
   })
 
-  it.effect("is not sent for a request without Host", function* () {
+  it.effect("accepts a request without Host", function* () {
     const { port } = yield* RunningService.RunningService
     assert.strictEqual(readReply(yield* exchange(port, "GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")).status, 200)
   })
 
-  it.effect("rejects a request with two Content-Length headers", function* () {
+  it.effect("rejects a request with Content-Length and Transfer-Encoding", function* () {
     const { port } = yield* RunningService.RunningService
     const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
     assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
@@ -224,7 +224,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the error bo
     const reply = yield* validate("ATU12345678", { key })
     yield* sql`ALTER TABLE vatproof.meters_away RENAME TO meters`
     const { message } = assertProblem(reply, "INTERNAL_ERROR")
-    assert.strictEqual(message, "Something went wrong on our side")
+    assert.strictEqual(message, "The service failed; report the request_id to the operator")
     assert.notMatch(reply.text, /meters|relation|sql/iu)
     assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200 })
   })
