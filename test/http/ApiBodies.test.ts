@@ -16,7 +16,7 @@ const decodeHealth = Schema.decodeUnknownEffect(Health, exactly)
 const decodeStatus = Schema.decodeUnknownEffect(SourceStatusReport, exactly)
 const encodeValidation = Schema.encodeEffect(ValidationResult)
 
-/** Asserts that the body equals its decoded and encoded form. */
+/** Asserts that decoding and encoding the body gives the same body. Returns the decoded body. */
 const validationOf = Effect.fnUntraced(function* (reply: Reply) {
   assert.strictEqual(reply.status, 200, reply.text)
   const decoded = yield* decodeValidation(reply.body)
@@ -25,17 +25,20 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the response body", (it) => {
-  it.effect("of a live, cached, consulted or invalid validation has the documented fields", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    for (const source of ["vies", "cache"]) {
-      const { cache, source: answered } = yield* validationOf(yield* validate("ATU12345678", { key }))
-      assert.deepStrictEqual([answered, cache], [source, source === "cache"])
+  it.effect(
+    "of a live or cached validation, one with a consultation number and an invalid one has the documented fields",
+    function* () {
+      const { newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      for (const source of ["vies", "cache"]) {
+        const { cache, source: answered } = yield* validationOf(yield* validate("ATU12345678", { key }))
+        assert.deepStrictEqual([answered, cache], [source, source === "cache"])
+      }
+      const query = { requester_vat_id: "DE811115368", force_live: "1" }
+      assert.isNotNull((yield* validationOf(yield* validate("ATU12345678", { key, query }))).consultation_number)
+      assert.isFalse((yield* validationOf(yield* validate("ATU99999999", { key }))).valid)
     }
-    const query = { requester_vat_id: "DE811115368", force_live: "1" }
-    assert.isNotNull((yield* validationOf(yield* validate("ATU12345678", { key, query }))).consultation_number)
-    assert.isFalse((yield* validationOf(yield* validate("ATU99999999", { key }))).valid)
-  })
+  )
 
   it.effect("of a stale validation has the documented fields", function* () {
     const { travel, validate } = yield* RunningService.make()

@@ -11,7 +11,10 @@ import * as RunningService from "#test/support/RunningService.ts"
 
 const file = join(import.meta.dirname, "../../openapi.json")
 
-/** Public operations. Checkpoint and tiles are meant to be copied, and a link contains its own secret. All others require a key, a login or a token. */
+/**
+ * Operations without authentication. Anyone may copy checkpoint and tiles, and the URL of a link contains its own secret. All other operations
+ * require a key, a login or a token.
+ */
 const publicOperations = new Set([
   "GET /health",
   "GET /v1/status",
@@ -33,7 +36,7 @@ const publicOperations = new Set([
 it("openapi.json equals the generated description (to write it: npm run test:only -- test/http/RoutesOpenApi.test.ts -u)", () =>
   expect(`${JSON.stringify(openApi, null, 2)}\n`).toMatchFileSnapshot(file))
 
-it("the description declares OpenAPI 3.1 and the interface's own version", () => {
+it("openapi.json declares OpenAPI 3.1 and the version of the package", () => {
   assert.strictEqual(openApi.openapi, "3.1.0")
   assert.strictEqual(openApi.info.version, interfaceVersion)
   const decodePackage = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
@@ -41,7 +44,7 @@ it("the description declares OpenAPI 3.1 and the interface's own version", () =>
   assert.strictEqual(version, interfaceVersion)
 })
 
-it.each(operations)("$name has a success response, and a request id on every error", ({ operation }) => {
+it.each(operations)("$name declares a success response, and X-Request-Id on every response", ({ operation }) => {
   const statuses = Object.keys(operation.responses)
   assert.isTrue(
     statuses.some((status) => status.startsWith("2")),
@@ -50,7 +53,7 @@ it.each(operations)("$name has a success response, and a request id on every err
   for (const response of Object.values(operation.responses)) assert.property(response.headers, "X-Request-Id")
 })
 
-it("routes are known by their templates, and tile paths by one template", () => {
+it("the route table finds the template and the methods of a path, and one template for all tiles", () => {
   const { allowedMethods, templateOf } = routeTable
   assert.strictEqual(templateOf("/v1/validate/DE123456789"), "/v1/validate/{vat_id}")
   assert.strictEqual(templateOf("/v1/audit/tile/0/x001/234.p/8"), "/v1/audit/tile/*")
@@ -76,7 +79,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("names its base URL in the OpenAPI document behind a proxy with a path prefix", () =>
+  it.effect("names the path prefix of its proxy in the OpenAPI document and in the forms of the docs", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.make({ PUBLIC_URL: "https://vat.example/proof" })
       assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
@@ -95,7 +98,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("serves a documentation page that loads no external resources and whose forms work", () =>
+  it.effect("serves a documentation page that loads no external resources and has a form for each operation", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { headers, status, text } = yield* get("/docs")
@@ -122,7 +125,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("guides agents from its base URL to registration, validation, quota and errors", () =>
+  it.effect("serves an llms.txt whose commands register, validate and read the quota, and which explains error codes", () =>
     Effect.gen(function* () {
       const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
       const [, link = ""] = /href="([^"]*llms\.txt)"/u.exec((yield* get("/")).text) ?? []
@@ -151,7 +154,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
       assert.include(text, "`X-Service-Usage: <used>/<limit>`")
       assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
       assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
-      // The page lists every error code with the action for its status.
+      // The text has a row with the code of this error.
       const refused = yield* validate("XX1", { key: api_key })
       const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(
         refused.body
@@ -164,7 +167,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("serves the whole guide as one text", () =>
+  it.effect("serves an llms-full.txt with each operation and its parameters", () =>
     Effect.gen(function* () {
       const { get } = yield* RunningService.RunningService
       const { text } = yield* get("/llms-full.txt")

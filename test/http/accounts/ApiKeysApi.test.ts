@@ -60,7 +60,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   })
 
-  it.effect("needs no name and no body", function* () {
+  it.effect("needs no name and no body, and has a name of at most 100 printable characters", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const empty = yield* service.ask(path, { ...People.bearing(token), method: "POST" })
@@ -74,7 +74,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.lengthOf(yield* list(service, token), 3)
   })
 
-  it.effect("is rejected without a login, before any other check", function* () {
+  it.effect("is created, listed and revoked only after a login, which is checked first", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const more of [{}, { key }]) {
@@ -124,7 +124,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.deepStrictEqual(stored, [{ events: 0n }])
   })
 
-  it.effect("can be revoked repeatedly and concurrently, without further effect", function* () {
+  it.effect("can be revoked repeatedly and concurrently, and the log has one event of it", function* () {
     const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
     const sql = yield* SqlClient.SqlClient
     const { accountId, token } = yield* People.newUser(both[0])

@@ -64,7 +64,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     assert.strictEqual(new Set(told).size, 1, told.join("\n"))
   })
 
-  it.effect("records each login, and at most one refusal an hour per account or client", function* () {
+  it.effect("records each login, and the number of refused logins once an hour for an account or a client", function* () {
     const service = yield* RunningService.start()
     const { accountId, email } = yield* People.newUser(service)
     const from = "203.0.113.77"
@@ -154,7 +154,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     assert.strictEqual((yield* People.logIn(service, email, { from })).status, 200)
   })
 
-  it.effect("of one e-mail address from a hundred clients delay further attempts without rejecting them", function* () {
+  it.effect("of one e-mail address from many clients delay further attempts without rejecting them", function* () {
     const service = yield* strictReplica
     const { email } = yield* People.newUser(service)
     for (const index of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
@@ -185,7 +185,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("failed l
     assertProblem(yield* fail, "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("are reported at most ten times over all replicas", function* () {
+  it.effect("are limited to ten over all replicas", function* () {
     const both = [yield* replica, yield* replica] as const
     const { email } = yield* People.newUser(both[0])
     const asked = Array.from({ length: 40 }, (_, index) =>

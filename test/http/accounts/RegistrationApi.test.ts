@@ -97,7 +97,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("logs neither address nor key", function* () {
+  it.effect("stores neither address nor key in the log", function* () {
     const { post } = yield* RunningService.RunningService
     const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
     const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"

@@ -75,7 +75,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.logIn(service, email)).status, 200)
   })
 
-  it.effect("repeatedly for other addresses is limited by the signups per client", function* () {
+  it.effect("with the addresses of others causes at most three mails per client", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
     for (const [index, email] of emails.entries())
@@ -198,7 +198,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.notInclude(again.text, "gray")
   })
 
-  it.effect("asks people to retry during a database outage", function* () {
+  it.effect("shows a page that asks to retry during a database outage", function* () {
     const service = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     const page = yield* sql.withTransaction(
@@ -209,7 +209,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.include(page.text, "<h1>Please open the link again</h1>")
   })
 
-  it.effect("explains to people with an expired link how to get another one", function* () {
+  it.effect("shows how to get another link if the link has expired", function* () {
     const service = yield* RunningService.make()
     yield* People.signUpByBrowser(service, "slow@example.com")
     const [token = ""] = yield* MailedTokens.tokensFor("slow@example.com", 1)
@@ -220,7 +220,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.include(page.text, "older than 24 hours. To confirm your address, sign up again with the same address")
   })
 
-  it.effect("shows German to people who prefer it", function* () {
+  it.effect("shows a German page to a browser that prefers German", function* () {
     const service = yield* RunningService.make()
     yield* People.signUpByBrowser(service, "leser@example.com")
     const [token = ""] = yield* MailedTokens.tokensFor("leser@example.com", 1)

@@ -12,7 +12,7 @@ const path = "/v1/usage"
 const outage = vatIdEnding("AT", "999300")
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usage", (it) => {
-  it.effect("shows the plan, the period and its usage", function* () {
+  it.effect("returns the plan, the period and the usage of the period", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     yield* RunningService.setQuota(key, 5)
@@ -55,7 +55,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("restarts at zero with the month, to the second", function* () {
+  it.effect("starts at zero at the beginning of a month", function* () {
     const service = yield* RunningService.make()
     const key = yield* service.newKey
     yield* service.validate("ATU12345678", { key })
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset(body, { period: { start: DateTime.formatIso(end) }, requests: { used: 0, remaining: 100_000 } })
   })
 
-  it.effect("is counted per key, also within an account", function* () {
+  it.effect("counts validations per key, also within an account", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const [first, second] = [yield* People.issueKey(service, token), yield* People.issueKey(service, token)]
@@ -82,7 +82,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset((yield* service.get(path, { key: second.key })).body, { requests: { used: 0 } })
   })
 
-  it.effect("shows a remainder of at least zero, even after a downgrade", function* () {
+  it.effect("returns a remainder of at least zero, even after a downgrade", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const _ of [1, 2, 3]) yield* service.validate("ATU12345678", { key })

@@ -26,7 +26,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
-  it.effect("shows the events to an auditor, page by page", function* () {
+  it.effect("returns events to an auditor, by filter and page by page", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     yield* businessCaller
@@ -53,7 +53,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.isAtLeast(pages.length, 2)
   })
 
-  it.effect("streams the log as lines that any client can hash", function* () {
+  it.effect("streams the whole log as lines in the order of positions, and serves a tile that never changes", function* () {
     const service = yield* RunningService.RunningService
     yield* businessCaller
     const { headers } = yield* newAuditor()
@@ -159,7 +159,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     }
   })
 
-  it.effect("rejects other methods and unknown filters", function* () {
+  it.effect("rejects other methods, and unknown or malformed filters", function* () {
     const { ask, get } = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
     for (const path of ["/v1/audit/events", "/v1/audit/tile/0/x001/000", "/v1/audit/proofs/1"]) {
@@ -217,8 +217,8 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
   })
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("An auditor's access", (it) => {
-  it.effect("accepts a cursor for a day, and rejects it after two", function* () {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("The audit API", (it) => {
+  it.effect("accepts a cursor for one day, and rejects it after two days", function* () {
     const { get, travel } = yield* RunningService.make()
     const { headers } = yield* newAuditor()
     const query = { limit: "1" }

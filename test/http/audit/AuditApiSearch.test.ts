@@ -41,7 +41,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     }
   })
 
-  it.effect("shows the events of one API key, by its id or by its prefix within an account", function* () {
+  it.effect("returns the events of one API key, by its id or by its prefix within an account", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     const other = yield* businessCaller
@@ -56,7 +56,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     assert.deepStrictEqual(yield* read(ofOne.headers, { key: prefix }), all)
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, type: "VatIdVerified" }), ["VatIdVerified"])
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, vat_id: "DE123456789" }), ["ReceiptIssued"])
-    // A key of another account, and a prefix without a key.
+    // A key of another account, and a prefix without its account.
     assert.deepStrictEqual(yield* read(ofOne.headers, { key: other.keyId }), [])
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, account_id: other.accountId }), [])
     assertProblem(yield* get("/v1/audit/events", { headers, query: { key: prefix } }), "VALIDATION_ERROR")
@@ -65,7 +65,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/even
     assert.strictEqual((yield* get(`/v1/qualified-confirmations/${lower}`, { key: one.key })).status, 200)
   })
 
-  it.effect("shows the caller's reference beside its validation, and never in the events", function* () {
+  it.effect("shows the reference of a validation in its personal document, and never in the event", function* () {
     const service = yield* RunningService.RunningService
     const { accountId, key } = yield* businessCaller
     const tooLong = "x".repeat(101)

@@ -58,7 +58,7 @@ const testLayer = layerSigned({ PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FR
 
 const html = { accept: "text/html" }
 
-layer(testLayer, { excludeTestServices: true })("The headers of responses equal those of the document", (it) => {
+layer(testLayer, { excludeTestServices: true })("The headers of responses equal those of the OpenAPI document", (it) => {
   it.effect("for successful and rejected validations, with and without a key", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
@@ -175,7 +175,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("DELETE /v1/auth/api-keys/{id}", 404, { ...bearing(token), path: "/v1/auth/api-keys/x" })
   })
 
-  it.effect("for the log, its checkpoint and its tiles, with the paths of generated clients", function* () {
+  it.effect("for the log, its checkpoint and its tiles, also with the escaped paths of generated clients", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()

@@ -5,7 +5,7 @@ import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { statusOf } from "#http/pipeline/Errors.ts"
 import { described, json, operations } from "#test/support/Description.ts"
 
-/** All objects of the document with their paths. */
+/** Returns all objects within a value, with their paths. */
 const partsOf = (value: unknown, place = "#"): ReadonlyArray<{ readonly place: string; readonly part: object }> => {
   if (Array.isArray(value)) return value.flatMap((item, index) => partsOf(item, `${place}/${index}`))
   if (!Predicate.isObject(value)) return []
@@ -62,7 +62,7 @@ it("the error body is a component with all codes, and the introduction explains 
   }
 })
 
-/** Statuses that have a Retry-After besides 429 and 503. */
+/** Statuses that have Retry-After besides 429 and 503, by operation id. */
 const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
   registerAgent: ["409"],
   validateVatId: ["409"],
@@ -70,18 +70,21 @@ const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
   getValidation: ["200"]
 }
 
-it.each(operations)("$name declares Retry-After wherever it is sent, and only described headers", ({ operation }) => {
-  const waiting = ["429", "503", ...(waits[operation.operationId] ?? [])]
-  for (const [status, { headers }] of Object.entries(operation.responses)) {
-    assert.strictEqual("Retry-After" in headers, waiting.includes(status), status)
-    for (const [name, { $ref }] of Object.entries(headers)) {
-      assert.strictEqual($ref, `#/components/headers/${name}`)
-      assert.isDefined(described.components.headers[name], name)
+it.each(operations)(
+  "$name declares Retry-After for exactly the statuses that have it, and only described headers",
+  ({ operation }) => {
+    const waiting = ["429", "503", ...(waits[operation.operationId] ?? [])]
+    for (const [status, { headers }] of Object.entries(operation.responses)) {
+      assert.strictEqual("Retry-After" in headers, waiting.includes(status), status)
+      for (const [name, { $ref }] of Object.entries(headers)) {
+        assert.strictEqual($ref, `#/components/headers/${name}`)
+        assert.isDefined(described.components.headers[name], name)
+      }
     }
   }
-})
+)
 
-it("an operation sends every described header", () => {
+it("every described header is in the response of an operation", () => {
   const named = new Set(
     operations.flatMap(({ operation }) => Object.values(operation.responses).flatMap(({ headers }) => Object.keys(headers)))
   )
@@ -122,7 +125,7 @@ it("schemas have a form that client generators understand", () => {
   )
 })
 
-it("fields named as times have the format date-time", () => {
+it("fields that are times by their name have the format date-time", () => {
   const times = parts.flatMap(({ part, place }) =>
     /\/properties\/(?:\w+_at|timestamp|source_timestamp|last_checked|start|end)$/u.test(place) ? [{ part, place }] : []
   )
@@ -130,14 +133,14 @@ it("fields named as times have the format date-time", () => {
   for (const { part, place } of times) assert.include(JSON.stringify(part), '"format":"date-time"', place)
 })
 
-it("operations have ids that suit the methods of a generated client", () => {
+it("operation ids are unique, and suit as method names of a generated client", () => {
   const ids = operations.map(({ operation }) => operation.operationId)
   for (const id of ids) assert.match(id, /^[a-z]+(?:[A-Z][a-z]+)+$/u)
   assert.strictEqual(new Set(ids).size, ids.length)
   assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
 })
 
-it("extensible values are open: only the words and letters of a comparison are closed", () => {
+it("only the words and letters of a comparison are closed enums; other enums may get values", () => {
   const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
   const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
     "enum" in part && Array.isArray(part.enum) ? [part.enum] : []
@@ -149,6 +152,6 @@ it("extensible values are open: only the words and letters of a comparison are c
   })
 })
 
-it.each(operations)("$name declares its error responses", ({ operation }) =>
+it.each(operations)("$name declares an error response", ({ operation }) =>
   assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
 )

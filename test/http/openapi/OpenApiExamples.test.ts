@@ -20,7 +20,7 @@ import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const file = join(import.meta.dirname, "../../../src/http/openapi/examples.json")
 
-/** Examples by their paths in the file. A path is joined by tabs. */
+/** Examples by their path in the file. Tabs separate the segments of a path. */
 type Examples = Map<string, unknown>
 
 const NestedExamples = Schema.Struct({
@@ -35,7 +35,7 @@ const decodeFile = Schema.decodeUnknownSync(Schema.fromJsonString(NestedExamples
 
 const separator = "\t"
 
-/** The examples in the file. */
+/** Returns the examples in the file. */
 const kept = (): Examples => {
   const { errors, requests, responses } = decodeFile(readFileSync(file, "utf8"))
   return new Map([
@@ -53,7 +53,7 @@ const kept = (): Examples => {
   ])
 }
 
-/** The text of the file. */
+/** Returns the text of a file with these examples. */
 const written = (examples: Examples): string => {
   const nest = (entries: ReadonlyArray<readonly [ReadonlyArray<string>, unknown]>): unknown => {
     const [first] = entries
@@ -67,7 +67,7 @@ const written = (examples: Examples): string => {
   return `${JSON.stringify(nest(sorted.map(([path, value]) => [path.split(separator), value] as const)), null, 2)}\n`
 }
 
-/** An example without the values that differ in each run. Only the first line of each text remains. */
+/** Returns an example as text, without the values that differ in each run and with only the first line of each text. */
 const shapeOf = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === "string" ? part.split("\n", 1)[0] : part))
     .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gu, "<uuid>")
@@ -93,7 +93,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the examples o
   )
 })
 
-/** Calls every operation. */
+/** Calls every operation, and returns the responses as examples. */
 const record = Effect.gen(function* () {
   const examples: Examples = new Map()
   const sandbox = yield* Sandbox
@@ -308,7 +308,7 @@ const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.Stri
 const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Array(Schema.Struct({ position: Schema.Int })) }))
 
-/** Responses of a replica during a database outage. */
+/** Returns the response of a replica that has lost its database. */
 const withoutDatabase = Effect.gen(function* () {
   const { url } = yield* TestDatabase
   const network = yield* Network.make(Redacted.value(url))

@@ -49,7 +49,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
   })
 
-  it.effect("is not read from other credentials or parameters", function* () {
+  it.effect("is not suspected in other credentials and parameters, which are ignored", function* () {
     const { ask, validate } = yield* RunningService.RunningService
     for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
       assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
@@ -57,7 +57,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
   })
 
-  it.effect("is checked and rate limited even if the path is malformed", function* () {
+  it.effect("is authenticated and rate limited even if the path is malformed", function* () {
     const { ask, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setPlan(key, "enterprise")
@@ -73,7 +73,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limit per minute", (it) => {
-  it.effect("is 10 for an address without a key, including rejected calls", function* () {
+  it.effect("is 10 for an address without a key, and rejected calls count", function* () {
     const { validate } = yield* RunningService.make(RunningService.ownLimits)
     const from = "203.0.113.1"
     const first = yield* validate("nonsense", { from })

@@ -9,7 +9,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
-layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestServices: true })("every response", (it) => {
+layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestServices: true })("a response", (it) => {
   const paths = [
     "/health",
     "/v1/status",
@@ -21,7 +21,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     "/docs"
   ]
 
-  it.effect.each(paths)("of %s keeps a usable X-Request-Id and creates one otherwise", function* (path) {
+  it.effect.each(paths)("to %s has the request's X-Request-Id if it is usable, else a new one", function* (path) {
     const { port } = yield* RunningService.RunningService
     const idFor = (...headers: ReadonlyArray<string>) =>
       Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
@@ -42,7 +42,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     assert.strictEqual(new Set(made).size, 2)
   })
 
-  it.effect("links to the upgrade above 80 % of the limit", function* () {
+  it.effect("links to larger plans above 80 % of the limit", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 10)
@@ -66,7 +66,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     ["POST", "/v1/auth/login", 400],
     ["GET", "/v1/auth/api-keys", 401],
     ["GET", "/v1/audit/events", 401]
-  ] as const)("to %s %s with a valid key has its usage, and is not counted", function* ([method, path, status]) {
+  ] as const)("to %s %s with a valid key has the usage of the key, and is not counted", function* ([method, path, status]) {
     const { ask, get, newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 1)
@@ -81,7 +81,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     }
   })
 
-  it.effect("omits the usage during a database outage, without delay", function* () {
+  it.effect("omits the usage if the database does not answer", function* () {
     const { get, newKey, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -94,7 +94,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
   })
 
-  it.effect("of an endpoint without a caller has no usage", function* () {
+  it.effect("of an endpoint that identifies no caller has no usage", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/nothing"]) {
       const { headers } = yield* get(path)
@@ -103,31 +103,34 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
   })
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("requests beyond the concurrency limit", (it) => {
-  it.effect("are rejected at once until others complete", function* () {
-    const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))
-    const sql = yield* SqlClient.SqlClient
-    const key = yield* newKey
-    const slow = validate("ATU12345678", { key, query: { force_live: "1" } })
-    const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
-    // The lock on the log keeps requests in flight.
-    const waiting = yield* sql.withTransaction(
-      Effect.gen(function* () {
-        yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
-        const fibers = [yield* Effect.forkChild(slow), yield* Effect.forkChild(slow)]
-        yield* underWay.pipe(
-          Effect.repeat({ until: ({ count }) => Number(count) === 2, schedule: Schedule.spaced("2 millis") }),
-          Effect.timeout("10 seconds")
-        )
-        for (const headers of [[], ["expect: 100-continue"]]) {
-          const refused = yield* send(port, "GET /v1/status HTTP/1.1", ["x-request-id: mine", ...headers])
-          assert.strictEqual(assertProblem(refused, "SERVICE_UNAVAILABLE").request_id, "mine")
-          assert.strictEqual(refused.headers["retry-after"], "2")
-        }
-        return fibers
-      })
-    )
-    for (const fiber of waiting) assert.strictEqual((yield* Fiber.join(fiber)).status, 200)
-    assert.strictEqual((yield* send(port, "GET /v1/status HTTP/1.1")).status, 200)
-  })
-})
+layer(RunningService.layerSharedGround, { excludeTestServices: true })(
+  "requests beyond the limit of requests in flight",
+  (it) => {
+    it.effect("are rejected at once until others complete", function* () {
+      const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))
+      const sql = yield* SqlClient.SqlClient
+      const key = yield* newKey
+      const slow = validate("ATU12345678", { key, query: { force_live: "1" } })
+      const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
+      // The lock on the log keeps requests in flight.
+      const waiting = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
+          const fibers = [yield* Effect.forkChild(slow), yield* Effect.forkChild(slow)]
+          yield* underWay.pipe(
+            Effect.repeat({ until: ({ count }) => Number(count) === 2, schedule: Schedule.spaced("2 millis") }),
+            Effect.timeout("10 seconds")
+          )
+          for (const headers of [[], ["expect: 100-continue"]]) {
+            const refused = yield* send(port, "GET /v1/status HTTP/1.1", ["x-request-id: mine", ...headers])
+            assert.strictEqual(assertProblem(refused, "SERVICE_UNAVAILABLE").request_id, "mine")
+            assert.strictEqual(refused.headers["retry-after"], "2")
+          }
+          return fibers
+        })
+      )
+      for (const fiber of waiting) assert.strictEqual((yield* Fiber.join(fiber)).status, 200)
+      assert.strictEqual((yield* send(port, "GET /v1/status HTTP/1.1")).status, 200)
+    })
+  }
+)

@@ -5,7 +5,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const line: RequestLog.ServedLine = { method: "GET", route: "/v1/x/{id}", status: 200, durationMs: 3, refusal: null }
 
-/** Log lines of requests, each at a time in ms. `access` logs every request. */
+/** Returns the log lines of requests. Each request has its time in milliseconds. With `access` every request is logged. */
 const linesOf = Effect.fnUntraced(function* (
   requests: ReadonlyArray<readonly [number, Partial<RequestLog.ServedLine>]>,
   access = false
@@ -63,7 +63,7 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes every request if so configured", function* () {
+  it.effect("writes every request with ACCESS_LOG", function* () {
     const lines = yield* linesOf(
       [
         [0, {}],

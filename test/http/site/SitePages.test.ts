@@ -19,8 +19,8 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
   return { status: response.status, headers: response.headers, text: yield* response.text }
 })
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("the HTML pages", (it) => {
-  it.effect.each(pages)("%s has no external resources and no script, and links to the other pages", function* (path) {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("the website", (it) => {
+  it.effect.each(pages)("has no external resources and no script on %s, and links to its other pages", function* (path) {
     const { get } = yield* RunningService.RunningService
     const { headers, status, text } = yield* get(path)
     assert.strictEqual(status, 200)
@@ -32,7 +32,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     for (const target of targets) assert.match(target, /^(?:\/proof\/|mailto:help@vat\.example$)/u)
   })
 
-  it.effect("/ validates a VAT ID without a key, charges it, and reports a used-up quota", function* () {
+  it.effect("validates a VAT ID on / without a key, charges it, and reports a used-up quota", function* () {
     const first = yield* submit(" at u12345678", "203.0.113.1")
     assert.strictEqual(first.status, 200)
     assert.strictEqual(first.headers["x-service-usage"], "1/2")
@@ -46,7 +46,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(third.text, "POST /v1/register")
   })
 
-  it.effect("/ explains a malformed VAT ID, and does not show an outage as invalid", function* () {
+  it.effect("explains a malformed VAT ID on /, and does not show an outage as invalid", function* () {
     const wrong = yield* submit("<b>1", "203.0.113.2")
     assert.strictEqual(wrong.status, 400)
     assert.include(wrong.text, "&lt;b&gt;1 was not checked")
@@ -57,7 +57,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.notInclude(outage.text, "not valid")
   })
 
-  it.effect("/plans lists every plan and the operator's contact", function* () {
+  it.effect("lists every plan and the operator's contact on /plans", function* () {
     const { get } = yield* RunningService.RunningService
     const { text } = yield* get("/plans")
     for (const plan of ["free", "starter", "business", "enterprise"]) assert.include(text, `<th scope="row">${plan}</th>`)
@@ -66,7 +66,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include((yield* unknown.get("/plans")).text, "has published no address")
   })
 
-  it.effect("/status shows the state of the sources", function* () {
+  it.effect("shows the state of the sources on /status", function* () {
     const { get } = yield* RunningService.RunningService
     const { headers, text } = yield* get("/status")
     assert.strictEqual(headers["cache-control"], "no-store")
@@ -74,7 +74,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(text, `<td class="good">operational</td>`)
   })
 
-  it.effect("come with an icon, robots.txt and security.txt", function* () {
+  it.effect("serves an icon, robots.txt and security.txt", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/favicon.svg", "/favicon.ico"]) {
       assert.strictEqual((yield* get(path)).headers["content-type"], "image/svg+xml")

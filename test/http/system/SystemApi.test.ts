@@ -128,7 +128,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
   it.effect.each([
     ["a call", true],
     ["a probe", false]
-  ] as const)("reports degraded within 15 s of %s that fails while both sources are down", function* ([_, isAsked]) {
+  ] as const)("reports degraded within 15 s after the failure of %s, while both sources are down", function* ([_, isAsked]) {
     const { sandbox, status, statusWhen, travel, validate } = yield* start
     yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
     yield* sandbox.configure({ vies_available: false, bzst_available: false })
@@ -141,7 +141,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status
     assert.isBelow(Duration.toSeconds(elapsed), 15)
   })
 
-  it.effect("reports for each member state since when validation fails", function* () {
+  it.effect("reports the state of each member state, and since when it has it", function* () {
     const { key, sandbox, status, validate } = yield* start
     const before = yield* status
     assert.deepStrictEqual(Object.keys(before.member_states).length, 28)

@@ -28,7 +28,7 @@ describe("an upload", () => {
     ["json", `\u{feff}${JSON.stringify({ items: objects }, null, 2)}\r\n`],
     ["ndjson", `${objects.map((object) => JSON.stringify(object)).join("\r\n")}`],
     ["csv", `Custom_ID;vat_id\n\n${quoted.join("\n")}\n`]
-  ] as const)("has the same items for every size of parts: %s", function* ([format, body]) {
+  ] as const)("as %s has the same items, whatever the size of its parts", function* ([format, body]) {
     for (const partSize of [1, 2, 3, 7, 64, 4096]) assert.deepStrictEqual(yield* read(format, body, partSize), items)
   })
 
@@ -41,7 +41,7 @@ describe("an upload", () => {
     ["csv", "vat_id,custom_id\n1,2,3", 2, "The line has 3 cells; expected 2"],
     ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A cell must end at its closing quotation mark"],
     ["csv", "a,b\n1,2", 1, "The first line must name the columns"]
-  ] as const)("is rejected with the number of the line: %s", function* ([format, body, line, problem]) {
+  ] as const)("with invalid %s is rejected with the number of the line", function* ([format, body, line, problem]) {
     for (const partSize of [3, 4096]) {
       const error = yield* Effect.flip(read(format, body, partSize))
       assert.strictEqual(error._tag === "InvalidUpload" ? error.line : undefined, line, String(error))

@@ -13,7 +13,7 @@ const path = "/v1/batches"
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 const idOf = ({ body }: Reply) => Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)
 
-/** Uploads a body without encoding it. */
+/** Uploads a body of any content type, byte by byte as given. */
 const upload = Effect.fnUntraced(function* (key: string, contentType: string, body: string | Uint8Array) {
   const { baseUrl } = yield* RunningService.RunningService
   const http = yield* HttpClient.HttpClient
@@ -50,7 +50,7 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
 })
 
 layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServices: true })("POST /v1/batches", (it) => {
-  it.effect("returns a result for every item in input order, and calls no source for malformed VAT IDs", function* () {
+  it.effect("returns a result for every item in input order, and charges neither malformed nor repeated VAT IDs", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     const lines = ["custom_id;vat_id", '"=one";ATU10550001', "two;NO123", "three;ATU 10550001", "four;ATU10550002"]
@@ -112,7 +112,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     assert.deepStrictEqual([yield* countOf("events"), yield* countOf("uploads")], [before, 0])
   })
 
-  it.effect("accepts one batch per Idempotency-Key, and cancels pending items", function* () {
+  it.effect("accepts one batch per Idempotency-Key, and cancels its pending items", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -140,7 +140,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
     yield* sandbox.configure({ vies_unavailable_member_states: [] })
   })
 
-  it.effect("pages and cancels items across chunks", function* () {
+  it.effect("pages through and cancels the items of a batch that is stored in several chunks", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -229,7 +229,7 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2", PLAN_FREE_PER_MINUTE: "10
       assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
     })
 
-    it.effect("limits a key to twenty open batches", function* () {
+    it.effect("leaves batches open, and a key has at most twenty open batches", function* () {
       const { newKey, post } = yield* RunningService.RunningService
       const key = yield* newKey
       const submit = (number: number) => post(path, { items: [{ custom_id: "a", vat_id: `ATU105500${number + 10}` }] }, { key })

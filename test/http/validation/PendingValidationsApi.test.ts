@@ -47,12 +47,12 @@ const submitPending = Effect.fnUntraced(function* ({ get, post }: RunningService
   return id
 })
 
-/** Changes columns of a task, for example to let time pass. */
+/** Sets columns of a task, for example to make it due now. */
 const change = (id: string, set: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE vatproof.tasks SET ${sql.literal(set)} WHERE task_id = ${id}::uuid`)
 
-layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validations", (it) => {
-  it.effect("answers at once if possible, and keeps the answer under its id", function* () {
+layer(RunningService.layer(), { excludeTestServices: true })("a submitted validation", (it) => {
+  it.effect("is answered at once if possible, and its answer stays readable by its id", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const reply = yield* post(path, { vat_id: "ATU10550001", reference: "INV-1" }, { key })
@@ -77,7 +77,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
   })
 
-  it.effect("accepts a validation during an outage, and answers it once the register recovers", function* () {
+  it.effect("is accepted during an outage, and answered once the register recovers", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -108,7 +108,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     ])
   })
 
-  it.effect("issues a qualified confirmation for company data", function* () {
+  it.effect("with company data is a qualified confirmation", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const company = { name: "Muster GmbH", city: "Berlin" }
@@ -122,7 +122,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* service.post(path, asked, { key: yield* service.newKey, headers: later }), "PAYMENT_REQUIRED")
   })
 
-  it.effect("returns 503 during an outage unless the client accepts a later answer", function* () {
+  it.effect("is refused with 503 during an outage, unless the client accepts a later answer", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     assertProblem(yield* post(path, { vat_id: vatIdEnding("FI", "999301") }, { key }), "SOURCE_UNAVAILABLE")
@@ -131,7 +131,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
   })
 
-  it.effect("counts an acceptance in the minute", function* () {
+  it.effect("counts in the minute when it is accepted", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     const submit = (vat_id: string) => service.post(path, { vat_id }, { key, headers: later })
@@ -142,7 +142,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assertProblem(yield* submit("ATU10550007"), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("cancels a pending validation, and does not change a final one", function* () {
+  it.effect("can be cancelled while it is pending, and never changes once it is final", function* () {
     const { ask, get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const pending = yield* idOf(yield* post(path, { vat_id: vatIdEnding("MT", "999301") }, { key, headers: later }))
@@ -156,7 +156,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     assert.containSubset(list.body, { data: [{ validation_id: pending, status: "cancelled" }], next_cursor: null })
   })
 
-  it.effect("pauses while the quota is used up, and continues with a larger quota", function* () {
+  it.effect("waits while the quota is used up, and continues with a larger quota", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550001")
@@ -193,7 +193,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     ])
   })
 
-  it.effect("is cancelled without a charge when its key was revoked meanwhile", function* () {
+  it.effect("is cancelled without a charge if its key was revoked meanwhile", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550003")
@@ -209,7 +209,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/validatio
     ])
   })
 
-  it.effect("lists the key's own validations by state, VAT ID and reference, in pages", function* () {
+  it.effect("is listed to its key, by state, VAT ID and reference, in pages", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const ids: Array<string> = []

@@ -140,7 +140,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assert.containSubset(reply, { status: 200, body: { valid: true, consultation_number: null } })
   })
 
-  it.effect("rejects a requester that is not German, or without a key", function* () {
+  it.effect("rejects a requester that is not German, and any requester of a caller without a key", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     for (const requester_vat_id of ["ATU12345678", "DE1", "x", "DE１２３４５６７８９"]) {

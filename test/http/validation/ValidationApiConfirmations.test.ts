@@ -20,7 +20,7 @@ const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {
 
 const bzstEnding = (status: string) => vatIdEnding("DE", `99${status.slice("evatr-".length)}`)
 
-/** Permanent errors that concern the requester. */
+/** Returns true for a permanent error that concerns the requester. */
 const isRefusal = (reason: string) => reason === "refused" || reason === "requester_rejected"
 const verdicts = [...evatrStatuses].flatMap(([status, { outcome }]) =>
   outcome === "valid" || outcome === "invalid" ? [[status, outcome === "valid"] as const] : []
@@ -50,7 +50,7 @@ const noMatch = {
 const allMatch = { name_match: "match", street_match: "match", zip_match: "match", city_match: "match" }
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualified confirmation", (it) => {
-  it.effect("rejects unreadable or oversized company data", function* () {
+  it.effect("is rejected if its company data is not readable text", function* () {
     const { key, sandbox, service } = yield* start()
     const asked = "/v1/validate/DE100440102?requester_vat_id=DE123456789&company_city=Berlin"
     for (const name of ["M%FCller", "K%C3%B6%FC", "%ED%A0%80", "100%", "%zz", "a%00b", "a%0Ab", "%EF%BF%BD"]) {
@@ -61,7 +61,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.strictEqual((yield* service.ask(`${asked}&company_name=M%C3%BCller+%26+100%25&other=%FF`, { key })).status, 200)
   })
 
-  it.effect("reports the first error only, without a source call or a charge", function* () {
+  it.effect("is rejected with the first error in a fixed order, without a source call or a charge", function* () {
     const { key, sandbox, service } = yield* start()
     const free = yield* service.newKey
     const poor = yield* newPaidKey(service, "starter")
@@ -125,7 +125,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.deepStrictEqual([usedOf(words), usedOf(letters)], [1, 2])
   })
 
-  it.effect("reports fields that the member state does not disclose", function* () {
+  it.effect("marks the fields that the member state does not disclose by D", function* () {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, vatIdEnding("DE", "999110"), key, { ...muster, match_format: "letters" })
     assert.containSubset(reply.body, {
@@ -134,7 +134,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     })
   })
 
-  it.effect.each(verdicts)("with the code %s is a verdict with a receipt and a charge", function* ([status, valid]) {
+  it.effect.each(verdicts)("that the BZSt answers with %s is a verdict with a receipt and a charge", function* ([status, valid]) {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, bzstEnding(status), key)
     assert.containSubset(reply, {
@@ -147,7 +147,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.containSubset(event?.data, { answer: { code: status, valid }, receipt: { result: { valid } } })
   })
 
-  it.effect("without name or city becomes a plain validation with a warning and a charge", function* () {
+  it.effect("without name or city compares nothing, warns of that, and is charged", function* () {
     const { key, service } = yield* start()
     for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
       const reply = yield* confirm(service, "DE100440120", key, company)
@@ -164,7 +164,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.isUndefined((yield* confirm(service, "DE100440120", key)).headers["warning"])
   })
 
-  it.effect("rejected by the BZSt (evatr-0006) returns 422 with the code, is logged, and is not charged", function* () {
+  it.effect("that the BZSt refuses (evatr-0006) is a 422 with the code, is logged, and is not charged", function* () {
     const { key, sandbox, service } = yield* start()
     yield* sandbox.configure({ german_targets_admitted: false })
     const reply = yield* confirm(service, "DE100440130", key)
@@ -189,7 +189,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect.each(["evatr-0004", "evatr-2005"])(
-    "for a requester that the BZSt rejects (%s) is rejected permanently",
+    "of a requester that the BZSt rejects (%s) is refused without Retry-After",
     function* (status) {
       const { key, service } = yield* start()
       for (let time = 0; time < 5; time += 1) {
@@ -258,28 +258,31 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.strictEqual(yield* sandbox.checks({ source: "vies" }), 0)
   })
 
-  it.effect("is available for all member states if so configured, with the names that VIES discloses", function* () {
-    const { key, service } = yield* start(RunningService.otherSettings)
-    const company = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_city: "ΑΘΗΝΑ" }
-    const official = Effect.fnUntraced(function* () {
-      const { text } = yield* confirm(service, "GR100440170", key, company)
-      const receipt = yield* service.ask(`/v1/qualified-confirmations/${/ACME-QC-[\dA-Z-]+/u.exec(text)?.[0]}`, { key })
-      return receipt.body
-    })
-    const unknown = { target_vat_id: "EL100440170", result: { name_match: "match", official_name: "", official_address: "" } }
-    assert.containSubset(yield* official(), unknown)
-    yield* service.validate("EL100440170", { key, query: { force_live: "true" } })
-    const known = { result: { official_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", official_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" } }
-    assert.containSubset(yield* official(), known)
-    // The confirmation is now the newest answer. It has no names, so the cache keeps the known ones.
-    assert.containSubset(yield* official(), known)
-    assert.containSubset((yield* service.validate("EL100440170", { key })).body, {
-      cache: true,
-      company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε."
-    })
-  })
+  it.effect(
+    "is issued for all member states with QUALIFIED_CONFIRMATION_COUNTRIES=EU, with the names that VIES discloses",
+    function* () {
+      const { key, service } = yield* start(RunningService.otherSettings)
+      const company = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_city: "ΑΘΗΝΑ" }
+      const official = Effect.fnUntraced(function* () {
+        const { text } = yield* confirm(service, "GR100440170", key, company)
+        const receipt = yield* service.ask(`/v1/qualified-confirmations/${/ACME-QC-[\dA-Z-]+/u.exec(text)?.[0]}`, { key })
+        return receipt.body
+      })
+      const unknown = { target_vat_id: "EL100440170", result: { name_match: "match", official_name: "", official_address: "" } }
+      assert.containSubset(yield* official(), unknown)
+      yield* service.validate("EL100440170", { key, query: { force_live: "true" } })
+      const known = { result: { official_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", official_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" } }
+      assert.containSubset(yield* official(), known)
+      // The confirmation is now the newest answer. It has no names, so the cache keeps the known ones.
+      assert.containSubset(yield* official(), known)
+      assert.containSubset((yield* service.validate("EL100440170", { key })).body, {
+        cache: true,
+        company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε."
+      })
+    }
+  )
 
-  it.effect("has the operator's name of the service", function* () {
+  it.effect("has the SERVICE_NAME and the RECEIPT_PREFIX of the operator", function* () {
     const { key, service } = yield* start(RunningService.otherSettings)
     const { text } = yield* confirm(service, "DE100440180", key)
     assert.match(text, /"receipt_id":"ACME-QC-\d{8}-[A-Z0-9]{10}".*"source":"acme-vat-issued"/u)

@@ -108,7 +108,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
       TRUST_PROXY: "2"
     })
     for (const client of ["203.0.113.40", "203.0.113.41"]) {
-      // Only what the two trusted proxies have added counts.
+      // Two proxies are trusted, so the second entry from the right is the client.
       const [from, other] = [`192.0.2.1, ${client}, 10.0.0.1`, `192.0.2.2, ${client}, 10.0.0.2`]
       for (const _ of [1, 2]) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
       for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {

@@ -7,7 +7,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const staleWarning = '110 - "Response is Stale"'
 
-/** Starts a replica with closed breakers, while VIES or both sources are down. */
+/** Starts a replica whose circuit breakers are closed, and takes down VIES or both sources. */
 const startWith = Effect.fnUntraced(function* (down: "vies" | "both", settings: RunningService.Settings = {}) {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
@@ -67,34 +67,37 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
   })
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while VIES is configured as down", (it) => {
-  it.effect("a stale answer is served with a warning and charged, until STALE_MAX_AGE", function* () {
-    const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.otherSettings)
-    yield* sandbox.configure({ vies_available: true })
-    yield* validate("ATU10440007", { key })
-    yield* sandbox.configure({ vies_available: false })
-    yield* travel("25 hours")
-    const stale = yield* validate("ATU10440007", { key })
-    assert.containSubset(stale, {
-      status: 200,
-      headers: { warning: staleWarning },
-      body: { valid: true, cache: true, source: "cache" }
+layer(RunningService.layerGround, { excludeTestServices: true })(
+  "while VIES is down, without a requester of the operator",
+  (it) => {
+    it.effect("a stale answer is served with a warning and charged, until STALE_MAX_AGE", function* () {
+      const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.otherSettings)
+      yield* sandbox.configure({ vies_available: true })
+      yield* validate("ATU10440007", { key })
+      yield* sandbox.configure({ vies_available: false })
+      yield* travel("25 hours")
+      const stale = yield* validate("ATU10440007", { key })
+      assert.containSubset(stale, {
+        status: 200,
+        headers: { warning: staleWarning },
+        body: { valid: true, cache: true, source: "cache" }
+      })
+      assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
+      assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
+      yield* travel("24 hours")
+      assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
     })
-    assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
-    assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
-    yield* travel("24 hours")
-    assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
-  })
 
-  it.effect("the error message names the missing requester, without which the BZSt is not queried", function* () {
-    const { key, sandbox, validate } = yield* startWith("vies", RunningService.otherSettings)
-    const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
-    assert.include(message, "requester_vat_id")
-    assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
-    const reply = yield* validate("DE100440004", { key, query: { requester_vat_id: "DE811115368" } })
-    assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
-  })
-})
+    it.effect("the error message names the missing requester, without which the BZSt is not queried", function* () {
+      const { key, sandbox, validate } = yield* startWith("vies", RunningService.otherSettings)
+      const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
+      assert.include(message, "requester_vat_id")
+      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
+      const reply = yield* validate("DE100440004", { key, query: { requester_vat_id: "DE811115368" } })
+      assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
+    })
+  }
+)
 
 layer(RunningService.layerGround, { excludeTestServices: true })("while one register behind VIES is down", (it) => {
   it.effect("the BZSt answers for its VAT IDs, and VIES for all others", function* () {
