@@ -79,14 +79,6 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("names the path prefix of its proxy in the OpenAPI document and in the forms of the docs", () =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.make({ PUBLIC_URL: "https://vat.example/proof" })
-      assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
-      assert.include((yield* get("/docs")).text, 'data-path="/proof/v1/validate/{vat_id}"')
-    })
-  )
-
   it.effect.each(operations.map(({ name }) => name))("%s is public or rejects anonymous callers before any other check", (name) =>
     Effect.gen(function* () {
       const { ask } = yield* RunningService.RunningService

@@ -1,6 +1,5 @@
-import { Effect, Fiber, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -100,28 +99,6 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     }
     const [, first] = yield* list(other, token)
     assert.containSubset(first, { id, name: "kept", revoked: true })
-  })
-
-  it.effect("that is revoked during a source call gets no answer, and nothing is recorded", function* () {
-    const service = yield* RunningService.RunningService
-    const other = yield* RunningService.make()
-    const sandbox = yield* Sandbox
-    const sql = yield* SqlClient.SqlClient
-    const { token } = yield* People.newUser(service)
-    const { id, key } = yield* People.issueKey(service, token)
-    const { key: kept } = yield* People.issueKey(service, token)
-    yield* sandbox.script([{ kind: "slow", latency_ms: 1_500 }])
-    const asked = yield* Effect.forkChild(service.validate("ATU10000017", { key }))
-    const alsoAsked = yield* Effect.forkChild(service.validate("ATU10000018", { key: kept }))
-    yield* sandbox.until(({ vies }) => vies.in_flight === 2)
-    assert.strictEqual((yield* revoke(other, token, id)).status, 200)
-    assertProblem(yield* Fiber.join(asked), "UNAUTHORIZED")
-    assert.containSubset(yield* Fiber.join(alsoAsked), { status: 200, headers: { "x-service-usage": "1/100000" } })
-    yield* sandbox.script([])
-    const stored =
-      yield* sql`SELECT count(*) AS events FROM vatproof.events e JOIN vatproof.api_keys k ON e.stream_id = 'key-' || k.key_id
-        WHERE k.key_sha256 = sha256(${key}::text::bytea)`
-    assert.deepStrictEqual(stored, [{ events: 0n }])
   })
 
   it.effect("can be revoked repeatedly and concurrently, and the log has one event of it", function* () {

@@ -97,6 +97,38 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
   })
 
+  it.effect("with an Idempotency-Key returns the same API key to the same client for 24 hours", function* () {
+    const first = yield* RunningService.make(RunningService.ownLimits)
+    const second = yield* RunningService.make(RunningService.ownLimits)
+    const body = { email: "once@example.org", agent_id: "agent" }
+    const asked = { from: "203.0.113.90", headers: { "idempotency-key": "8e03978e-40d5-43dd-bc93-6894a57f9324" } }
+    const replies = yield* Effect.forEach(
+      Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? first : second)),
+      ({ post }) => post(path, body, asked),
+      { concurrency: 20 }
+    )
+    const last = yield* second.post(path, body, asked)
+    assert.strictEqual(last.status, 201, last.text)
+    assert.strictEqual(last.headers["idempotent-replayed"], "true")
+    for (const reply of replies) {
+      if (reply.status === 201) assert.deepStrictEqual(reply.body, last.body)
+      else assertProblem(reply, "IDEMPOTENCY_IN_PROGRESS")
+    }
+    const key = /svc_live_\w+/u.exec(last.text)?.[0] ?? "?"
+    assert.containSubset(yield* first.validate("ATU10660006", { key }), {
+      status: 200,
+      headers: { "x-service-usage": "1/100" }
+    })
+    assertProblem(yield* first.post(path, { agent_id: "agent" }, asked), "IDEMPOTENCY_KEY_REUSED")
+    const other = yield* first.post(path, { agent_id: "agent" }, { ...asked, from: "203.0.113.91" })
+    assert.strictEqual(other.status, 201)
+    assert.notInclude(other.text, key)
+    const guessable = { ...asked, headers: { "idempotency-key": "register" } }
+    assertProblem(yield* first.post(path, { agent_id: "agent" }, guessable), "VALIDATION_ERROR")
+    yield* second.travel("25 hours")
+    assertProblem(yield* second.post(path, body, asked), "IDEMPOTENCY_KEY_REUSED")
+  })
+
   it.effect("stores neither address nor key in the log", function* () {
     const { post } = yield* RunningService.RunningService
     const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })

@@ -18,15 +18,15 @@ const Referenced = Schema.Struct({
   )
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
   it.effect("treats a date as the whole day, and a time as an instant", function* () {
-    const { get, newKey } = yield* RunningService.RunningService
+    const { get } = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
-    yield* newKey
+    const { accountId } = yield* businessCaller
     const now = yield* DateTime.now
     const day = (days: number) => DateTime.formatIsoDateUtc(DateTime.add(now, { days }))
     const count = Effect.fnUntraced(function* (query: Readonly<Record<string, string>>) {
-      const reply = yield* get("/v1/audit/events", { headers, query: { type: "ApiKeyIssued", ...query } })
+      const reply = yield* get("/v1/audit/events", { headers, query: { type: "ApiKeyIssued", account_id: accountId, ...query } })
       assert.strictEqual(reply.status, 200, reply.text)
       return (yield* eventsIn(reply.body)).data.length
     })

@@ -98,8 +98,9 @@ const record = Effect.gen(function* () {
   const examples: Examples = new Map()
   const sandbox = yield* Sandbox
   const PUBLIC_URL = "https://vat.example"
-  const settings = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2", BZST_REQUESTER_VAT_ID: "DE123456789", PUBLIC_URL }
-  const service = yield* RunningService.start({ ...settings, ...signing(yield* temporaryFolder) })
+  const limits = { PLAN_FREE_PER_MONTH: "100", PLAN_STARTER_PER_MINUTE: "2" }
+  const site = { PUBLIC_URL, CONTACT: "help@vat.example" }
+  const service = yield* RunningService.start({ ...limits, ...site, ...signing(yield* temporaryFolder) })
 
   const keep = (operationId: string, name: string, reply: Reply) => {
     const type = (reply.headers["content-type"] ?? "").split(";", 1).join("")
@@ -253,10 +254,9 @@ const record = Effect.gen(function* () {
   // Errors, one for each code.
   const starter = yield* newPaidKey(service, "starter")
   for (const _ of [1, 2]) yield* service.get(validation, { key: starter })
-  const site = { PUBLIC_URL, CONTACT: "help@vat.example" }
-  const poor = yield* RunningService.start({ ...site, PLAN_FREE_PER_MONTH: "2" })
-  const used = yield* poor.newKey
-  for (const _ of [1, 2]) yield* poor.get(validation, { key: used })
+  const used = yield* service.newKey
+  yield* RunningService.setQuota(used, 2)
+  for (const _ of [1, 2]) yield* service.get(validation, { key: used })
   const register = (body: unknown) => service.post("/v1/register", body)
   const plain = (type: string, body: string) =>
     send(service.port, "POST /v1/register HTTP/1.1", [`content-type: ${type}`, `content-length: ${body.length}`], body)
@@ -276,7 +276,7 @@ const record = Effect.gen(function* () {
     ["DISPOSABLE_EMAIL", register({ email: "ada@mailinator.com" })],
     ["INVALID_TOKEN", service.get("/v1/auth/verify-email", { query: { token: "0".repeat(64) } })],
     ["UNAUTHORIZED", service.get("/v1/usage")],
-    ["PAYMENT_REQUIRED", poor.get(validation, { key: used })],
+    ["PAYMENT_REQUIRED", service.get(validation, { key: used })],
     ["NOT_FOUND", service.get(`${receiptsPath}/VP-QC-20261120-A7K2M9P4R3`, { key })],
     ["CONFLICT", service.post(signUp, credentials)],
     ["PAYLOAD_TOO_LARGE", register({ agent_id: "x".repeat(20_000) })],

@@ -1,52 +1,65 @@
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Cors from "#http/pipeline/Cors.ts"
+import { RouteTable } from "#http/pipeline/RouteTable.ts"
+import { routeTable } from "#http/Routes.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import { assert, layer } from "#test/support/Test.ts"
+import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 const app = "https://app.example.com"
-const preflight = {
-  method: "OPTIONS",
-  headers: { origin: app, "access-control-request-method": "GET", "access-control-request-headers": "x-api-key" }
-} as const
+const asked = { origin: app, "access-control-request-method": "GET", "access-control-request-headers": "x-api-key" }
+const path = "/v1/validate/ATU12345678"
+
+const corsOf = (...origins: ReadonlyArray<string>) =>
+  Cors.make.pipe(Effect.provideService(Cors.CorsOrigins, origins), Effect.provideService(RouteTable, routeTable))
+
+const requestOf = (method: string, headers: Record<string, string>, target = path) =>
+  HttpServerRequest.fromWeb(new Request(`http://x${target}`, { method, headers })).modify({ url: target })
+
+describe("a page of another origin", () => {
+  it.effect("gets no answer to a preflight request if its origin is not allowed, or the path is unknown", function* () {
+    const { preflight } = yield* corsOf(app)
+    for (const origin of ["https://evil.example", "https://app.example.com.evil.example", "null"]) {
+      assert.isNull(preflight(requestOf("OPTIONS", { ...asked, origin })))
+    }
+    assert.isNull(preflight(requestOf("OPTIONS", asked, "/nothing")))
+    assert.isNull(preflight(requestOf("OPTIONS", { origin: app })))
+    assert.isNull((yield* corsOf()).preflight(requestOf("OPTIONS", asked)))
+  })
+
+  it.effect("may read a response if its origin or every origin is allowed", function* () {
+    const headersFor = Effect.fnUntraced(function* (origins: ReadonlyArray<string>, origin: string) {
+      const { shared } = yield* corsOf(...origins)
+      const { headers } = shared(requestOf("GET", { origin }), HttpServerResponse.empty({ headers: { vary: "Accept" } }))
+      return [headers["access-control-allow-origin"], headers["vary"], "access-control-expose-headers" in headers]
+    })
+    assert.deepStrictEqual(yield* headersFor([app], app), [app, "Accept, Origin", true])
+    assert.deepStrictEqual(yield* headersFor([app], "https://evil.example"), [undefined, "Accept, Origin", false])
+    assert.deepStrictEqual(yield* headersFor(["*"], "https://evil.example"), ["*", "Accept", true])
+    assert.deepStrictEqual(yield* headersFor([], app), [undefined, "Accept", false])
+  })
+})
 
 layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
-  "a page of another origin",
+  "a page of an allowed origin",
   (it) => {
-    it.effect("may call and read response headers if the operator allows it", function* () {
+    it.effect("may call the service, and read headers of successes and errors", function* () {
       const { ask } = yield* RunningService.RunningService
-      const allowed = yield* ask("/v1/validate/ATU12345678", preflight)
+      const allowed = yield* ask(path, { method: "OPTIONS", headers: asked })
       assert.containSubset(allowed, {
         status: 204,
         headers: { "access-control-allow-origin": app, "access-control-allow-methods": "GET", "access-control-max-age": "600" }
       })
       assert.include(allowed.headers["access-control-allow-headers"] ?? "", "X-Api-Key")
       assert.isUndefined(allowed.headers["access-control-allow-credentials"])
-      for (const path of ["/v1/validate/ATU12345678", "/v1/validate/nonsense", "/nothing"]) {
-        const { headers } = yield* ask(path, { headers: { origin: app } })
+      for (const target of [path, "/v1/validate/nonsense", "/nothing"]) {
+        const { headers } = yield* ask(target, { headers: { origin: app } })
         assert.strictEqual(headers["access-control-allow-origin"], app)
         assert.include(headers["access-control-expose-headers"] ?? "", "X-Service-Usage")
         assert.include(headers["vary"] ?? "", "Origin")
       }
-    })
-
-    it.effect("may not call if the operator does not allow it", function* () {
-      const { ask } = yield* RunningService.RunningService
-      for (const origin of ["https://evil.example", "https://app.example.com.evil.example", "null"]) {
-        const refused = yield* ask("/v1/validate/ATU12345678", { ...preflight, headers: { ...preflight.headers, origin } })
-        assert.strictEqual(refused.status, 405)
-        const { headers } = yield* ask("/health", { headers: { origin } })
-        assert.isUndefined(headers["access-control-allow-origin"] ?? refused.headers["access-control-allow-origin"])
-      }
-    })
-
-    it.effect("may call if all origins are allowed, and may not without a setting", function* () {
-      const open = yield* RunningService.make({ CORS_ORIGINS: "*" })
-      assert.strictEqual((yield* open.ask("/v1/usage", preflight)).headers["access-control-allow-origin"], "*")
-      const { headers } = yield* open.get("/health", { headers: { origin: app } })
-      assert.deepStrictEqual([headers["access-control-allow-origin"], headers["vary"]], ["*", undefined])
-      const closed = yield* RunningService.make()
-      for (const more of [preflight, { headers: { origin: app } }]) {
-        const reply = yield* closed.ask("/health", more)
-        assert.isFalse(Object.keys(reply.headers).some((name) => name.startsWith("access-control")))
-      }
+      const foreign = yield* ask(path, { method: "OPTIONS", headers: { ...asked, origin: "https://evil.example" } })
+      assert.strictEqual(foreign.status, 405)
     })
   }
 )

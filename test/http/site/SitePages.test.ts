@@ -32,6 +32,12 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     for (const target of targets) assert.match(target, /^(?:\/proof\/|mailto:help@vat\.example$)/u)
   })
 
+  it.effect("names the path prefix of its proxy in the OpenAPI document and in the forms of the docs", function* () {
+    const { get } = yield* RunningService.RunningService
+    assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
+    assert.include((yield* get("/docs")).text, 'data-path="/proof/v1/validate/{vat_id}"')
+  })
+
   it.effect("validates a VAT ID on / without a key, charges it, and reports a used-up quota", function* () {
     const first = yield* submit(" at u12345678", "203.0.113.1")
     assert.strictEqual(first.status, 200)

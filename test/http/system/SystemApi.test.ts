@@ -27,11 +27,12 @@ const decodeStatus = Schema.decodeUnknownEffect(
   { onExcessProperty: "error" }
 )
 
-/** Starts a replica that has not called its sources yet. Both are up. */
+/** Waits until the service has recovered from the outage of the test before. Both sources are up. */
 const start = Effect.gen(function* () {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
-  const service = yield* RunningService.make()
+  const service = yield* RunningService.RunningService
+  yield* RunningService.recover(service)
   const key = yield* service.newKey
   const status = Effect.flatMap(service.get("/v1/status"), ({ body }) => decodeStatus(body))
   /** Validates new VAT IDs until the source's breaker is open. */
@@ -53,16 +54,14 @@ const sourceEvents = Effect.gen(function* () {
   return (yield* find(undefined)).map(({ type }) => type)
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("GET /health", (it) => {
-  it.effect("reports that the service is up, and its interface version", function* () {
+layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {
+  it.effect("reports in /health that it is up, and its interface version", function* () {
     const { get } = yield* RunningService.RunningService
     const reply = yield* get("/health")
     assert.containSubset(reply, { status: 200, body: { status: "ok", version: "0.1.0" } })
     assert.match(reply.text, /"timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z"/u)
   })
-})
 
-layer(RunningService.layerGround, { excludeTestServices: true })("GET /v1/status", (it) => {
   it.effect("reports operational while all sources are up", function* () {
     const { status, statusWhen } = yield* start
     const { active_source, failover_active, sources, status: simple } = yield* status

@@ -49,7 +49,7 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
   })
 })
 
-layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServices: true })("POST /v1/batches", (it) => {
+layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/batches", (it) => {
   it.effect("returns a result for every item in input order, and charges neither malformed nor repeated VAT IDs", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
@@ -208,35 +208,32 @@ layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "100000" }), { excludeTestServ
       assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
     }
   )
+
+  it.effect("leaves batches open while the quota is used up, and a key has at most twenty open batches", function* () {
+    const { newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    yield* RunningService.setQuota(key, 2)
+    const submit = (number: number) => post(path, { items: [{ custom_id: "a", vat_id: `ATU105500${number + 10}` }] }, { key })
+    yield* finished(key, yield* idOf(yield* submit(0)))
+    yield* finished(key, yield* idOf(yield* submit(1)))
+    for (let number = 2; number < 22; number += 1) assert.strictEqual((yield* submit(number)).status, 202)
+    assertProblem(yield* submit(22), "RATE_LIMIT_EXCEEDED")
+  })
+
+  it.effect("pauses a batch while the quota is used up, until the next month", function* () {
+    const { get, newKey, post, travel } = yield* RunningService.RunningService
+    const key = yield* newKey
+    yield* RunningService.setQuota(key, 2)
+    const items = [1, 2, 3].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1055000${number}` }))
+    const id = yield* idOf(yield* post(path, { items }, { key }))
+    const paused = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+      schedule: Schedule.spaced("100 millis"),
+      until: ({ text }) => text.includes('"paused"')
+    })
+    assert.containSubset(paused.body, { reason: "QUOTA", counts: { final: 2, pending: 1 } })
+    yield* travel("32 days")
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL`
+    assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
+  })
 })
-
-layer(RunningService.layer({ PLAN_FREE_PER_MONTH: "2", PLAN_FREE_PER_MINUTE: "100" }), { excludeTestServices: true })(
-  "a used-up quota",
-  (it) => {
-    it.effect("pauses the batch until the next month", function* () {
-      const { get, newKey, post, travel } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const items = [1, 2, 3].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1055000${number}` }))
-      const id = yield* idOf(yield* post(path, { items }, { key }))
-      const paused = yield* Effect.repeat(get(`${path}/${id}`, { key }), {
-        schedule: Schedule.spaced("100 millis"),
-        until: ({ text }) => text.includes('"paused"')
-      })
-      assert.containSubset(paused.body, { reason: "QUOTA", counts: { final: 2, pending: 1 } })
-      yield* travel("32 days")
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL`
-      assert.containSubset((yield* finished(key, id)).body, { status: "finished", counts: { final: 3 } })
-    })
-
-    it.effect("leaves batches open, and a key has at most twenty open batches", function* () {
-      const { newKey, post } = yield* RunningService.RunningService
-      const key = yield* newKey
-      const submit = (number: number) => post(path, { items: [{ custom_id: "a", vat_id: `ATU105500${number + 10}` }] }, { key })
-      yield* finished(key, yield* idOf(yield* submit(0)))
-      yield* finished(key, yield* idOf(yield* submit(1)))
-      for (let number = 2; number < 22; number += 1) assert.strictEqual((yield* submit(number)).status, 202)
-      assertProblem(yield* submit(22), "RATE_LIMIT_EXCEEDED")
-    })
-  }
-)

@@ -44,16 +44,16 @@ const recorded = Effect.fnUntraced(function* (key: string) {
   return yield* find(key)
 })
 
-const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
-  const service = yield* RunningService.make(settings)
+const start = Effect.gen(function* () {
+  const service = yield* RunningService.RunningService
   return { ...service, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a call to a source", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("during a call to a source", (it) => {
   it.effect("a revoked key gets no answer and no charge", function* () {
-    const { key, validate } = yield* start()
+    const { key, validate } = yield* start
     for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
-      const other = yield* start()
+      const other = yield* start
       const reply = yield* during("vies", other.validate(vatId, { key: other.key }), revoke(other.key))
       assertProblem(reply, "UNAUTHORIZED")
       assert.deepStrictEqual(yield* recorded(other.key), { events: 0, units: 0, calls: 1 })
@@ -63,16 +63,17 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a
   })
 
   it.effect("a larger plan applies at once", function* () {
-    const { key, validate } = yield* start({ PLAN_FREE_PER_MONTH: "1" })
-    const change = RunningService.setPlan(key, "enterprise")
+    const { key, validate } = yield* start
+    yield* RunningService.setPlan(key, "starter")
+    const change = RunningService.setPlan(key, "business")
     const reply = yield* during("vies", validate(vatIdEnding("AT", "413002"), { key }), change)
-    assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/100000"])
+    assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, "1/1000000"])
     assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 1 })
-    assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/100000")
+    assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/1000000")
   })
 
   it.effect("a used-up smaller plan rejects the call without a charge", function* () {
-    const { key, validate } = yield* start()
+    const { key, validate } = yield* start
     yield* validate("ATU12345678", { key })
     const change = RunningService.setPlan(key, "starter")
     const reply = yield* during("vies", validate(vatIdEnding("AT", "413003"), { key }), change)
@@ -82,7 +83,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("during a
   })
 
   it.effect("a plan without confirmations rejects the confirmation without a receipt", function* () {
-    const { key, service } = yield* start()
+    const { key, service } = yield* start
     yield* RunningService.setPlan(key, "business")
     const change = RunningService.setPlan(key, "free")
     assertProblem(yield* during("bzst", confirm(service, "DE100413005", key), change), "PAYMENT_REQUIRED")

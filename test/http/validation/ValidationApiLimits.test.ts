@@ -124,24 +124,21 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller with a used-up quota", (it) => {
   it.effect("is rejected on another replica, and served at once after an upgrade", function* () {
-    const quota = { PLAN_FREE_PER_MONTH: "3" }
-    const [one, other] = [yield* RunningService.make(quota), yield* RunningService.make(quota)]
-    const key = yield* one.newKey
-    for (const replica of [one, other, other]) {
-      assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
-    }
+    const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
+    const key = yield* newPaidKey(one, "starter")
+    assert.strictEqual((yield* other.validate("ATU12345678", { key })).status, 200)
     for (const replica of [one, one, other]) {
       const refused = yield* replica.validate("ATU12345678", { key })
-      assertProblem(refused, "PAYMENT_REQUIRED")
-      assert.strictEqual(refused.headers["x-service-usage"], "3/3")
+      assertProblem(refused, "RATE_LIMIT_EXCEEDED")
+      assert.strictEqual(refused.headers["x-service-usage"], "1/1")
     }
-    assert.strictEqual(yield* countedOf(key), 6)
+    assert.strictEqual(yield* countedOf(key), 4)
     yield* RunningService.setPlan(key, "business")
     for (const [index, replica] of [one, other, one].entries()) {
       const reply = yield* replica.validate("ATU12345678", { key })
-      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${4 + index}/1000000`])
+      assert.deepStrictEqual([reply.status, reply.headers["x-service-usage"]], [200, `${2 + index}/1000000`])
     }
-    assert.strictEqual(yield* countedOf(key), 9)
+    assert.strictEqual(yield* countedOf(key), 7)
   })
 
   it.effect("is counted once per rejected call, without a call to a source", function* () {

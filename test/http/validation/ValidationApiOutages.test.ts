@@ -1,4 +1,4 @@
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -7,25 +7,21 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const staleWarning = '110 - "Response is Stale"'
 
-/** Starts a replica whose circuit breakers are closed, and takes down VIES or both sources. */
-const startWith = Effect.fnUntraced(function* (down: "vies" | "both", settings: RunningService.Settings = {}) {
+/** Waits until the service has recovered from the outage of the previous test, and takes down VIES, both sources or none. */
+const takeDown = Effect.fnUntraced(function* (down: "vies" | "both" | "none") {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
-  const service = yield* RunningService.make(settings)
-  yield* sandbox.configure({ vies_available: false, bzst_available: down === "vies" })
+  const service = yield* RunningService.RunningService
+  yield* RunningService.recover(service)
+  yield* sandbox.configure({ vies_available: down === "none", bzst_available: down !== "both" })
   return { ...service, sandbox, key: yield* service.newKey }
 })
 
 const usedOf = (usage: string | undefined) => Number(usage?.split("/")[0])
 
-const whileDown = Layer.effect(RunningService.RunningService, startWith("vies")).pipe(
-  Layer.provideMerge(RunningService.layerGround)
-)
-
-layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
-  it.effect("the BZSt answers for a German VAT ID, and the answer is cached", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
+layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {
+  it.effect("asks the BZSt about a German VAT ID while VIES is down, and caches its answer", function* () {
+    const { key, validate } = yield* takeDown("vies")
     assert.containSubset(yield* validate("DE100440001", { key }), {
       status: 200,
       body: { valid: true, source: "bzst", cache: false, company_name: null, consultation_number: null }
@@ -34,10 +30,8 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
     assert.containSubset(yield* validate("DE111111111", { key }), { status: 200, body: { valid: false, source: "bzst" } })
   })
 
-  it.effect("the BZSt gets the caller's requester VAT ID if supplied", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const sandbox = yield* Sandbox
+  it.effect("sends the requester of the caller to the BZSt, or that of the operator", function* () {
+    const { key, sandbox, validate } = yield* takeDown("vies")
     yield* validate("DE100440002", { key, query: { requester_vat_id: "DE811115368" } })
     yield* validate("DE100440003", { key })
     const { entries } = yield* sandbox.journal({ source: "bzst" })
@@ -52,10 +46,8 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
     )
   })
 
-  it.effect("anonymous callers and other member states get a 503 with Retry-After without a charge", function* () {
-    const { newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const sandbox = yield* Sandbox
+  it.effect("returns 503 without a charge to anonymous callers and for other member states while VIES is down", function* () {
+    const { key, sandbox, validate } = yield* takeDown("vies")
     const asked = yield* sandbox.checks({ source: "bzst" })
     for (const reply of [yield* validate("DE100440005"), yield* validate("ATU10440006", { key })]) {
       const { message } = assertProblem(reply, "SOURCE_UNAVAILABLE")
@@ -65,44 +57,34 @@ layer(whileDown, { excludeTestServices: true })("while VIES is down", (it) => {
     }
     assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), asked)
   })
-})
 
-layer(RunningService.layerGround, { excludeTestServices: true })(
-  "while VIES is down, without a requester of the operator",
-  (it) => {
-    it.effect("a stale answer is served with a warning and charged, until STALE_MAX_AGE", function* () {
-      const { key, sandbox, travel, validate } = yield* startWith("vies", RunningService.otherSettings)
-      yield* sandbox.configure({ vies_available: true })
-      yield* validate("ATU10440007", { key })
-      yield* sandbox.configure({ vies_available: false })
-      yield* travel("25 hours")
-      const stale = yield* validate("ATU10440007", { key })
-      assert.containSubset(stale, {
-        status: 200,
-        headers: { warning: staleWarning },
-        body: { valid: true, cache: true, source: "cache" }
-      })
-      assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
-      assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
-      yield* travel("24 hours")
-      assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
+  it.effect("answers from the BZSt, or with 503, within the deadline while VIES hangs", function* () {
+    const { key, sandbox, travel, validate } = yield* takeDown("none")
+    yield* sandbox.script([{ kind: "hang", source: "vies" }])
+    const asked = [validate("DE100446001", { key }), validate("ATU10446002", { key })] as const
+    const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+    yield* sandbox.until(({ vies }) => vies.in_flight === 2)
+    yield* travel("21 seconds")
+    const [german, austrian] = yield* Fiber.join(replies)
+    assert.containSubset(german, { status: 200, body: { valid: true, source: "bzst" } })
+    assertProblem(austrian, "SOURCE_UNAVAILABLE")
+  })
+
+  it.effect("charges from the fourth failure of a VAT ID within an hour while both sources are down", function* () {
+    const { key, validate } = yield* takeDown("both")
+    const used = Effect.fnUntraced(function* (vatId: string) {
+      const reply = yield* validate(vatId, { key })
+      assertProblem(reply, "SOURCE_UNAVAILABLE")
+      return usedOf(reply.headers["x-service-usage"])
     })
+    const counts = yield* Effect.forEach([1, 2, 3, 4, 5], () => used("DE100450001"))
+    assert.deepStrictEqual(counts, [0, 0, 0, 1, 2])
+    assert.strictEqual(yield* used("DE100450002"), 2)
+  })
 
-    it.effect("the error message names the missing requester, without which the BZSt is not queried", function* () {
-      const { key, sandbox, validate } = yield* startWith("vies", RunningService.otherSettings)
-      const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
-      assert.include(message, "requester_vat_id")
-      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
-      const reply = yield* validate("DE100440004", { key, query: { requester_vat_id: "DE811115368" } })
-      assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
-    })
-  }
-)
-
-layer(RunningService.layerGround, { excludeTestServices: true })("while one register behind VIES is down", (it) => {
-  it.effect("the BZSt answers for its VAT IDs, and VIES for all others", function* () {
-    const { get, key, sandbox, travel, validate } = yield* startWith("vies")
-    yield* sandbox.configure({ vies_available: true, vies_unavailable_member_states: ["DE"] })
+  it.effect("asks the BZSt about German VAT IDs while the German register is down, and VIES about all others", function* () {
+    const { get, key, sandbox, travel, validate } = yield* takeDown("none")
+    yield* sandbox.configure({ vies_unavailable_member_states: ["DE"] })
     for (const index of [1, 2, 3, 4]) {
       const reply = yield* validate(vatIdEnding("DE", `44500${index}`), { key })
       assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
@@ -120,31 +102,30 @@ layer(RunningService.layerGround, { excludeTestServices: true })("while one regi
   })
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while VIES hangs", (it) => {
-  it.effect("the BZSt answers for a German VAT ID and others fail, within the deadline", function* () {
-    const { key, sandbox, travel, validate } = yield* startWith("vies")
-    yield* sandbox.configure({ vies_available: true })
-    yield* sandbox.script([{ kind: "hang", source: "vies" }])
-    const asked = [validate("DE100446001", { key }), validate("ATU10446002", { key })] as const
-    const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
-    yield* sandbox.until(({ vies }) => vies.in_flight === 2)
-    yield* travel("21 seconds")
-    const [german, austrian] = yield* Fiber.join(replies)
-    assert.containSubset(german, { status: 200, body: { valid: true, source: "bzst" } })
-    assertProblem(austrian, "SOURCE_UNAVAILABLE")
+layer(RunningService.layer(RunningService.otherSettings), { excludeTestServices: true })("the service", (it) => {
+  it.effect("names the missing requester in its error, if it cannot ask the BZSt without one", function* () {
+    const { key, sandbox, validate } = yield* takeDown("vies")
+    const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
+    assert.include(message, "requester_vat_id")
+    assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), 0)
+    const reply = yield* validate("DE100440004", { key, query: { requester_vat_id: "DE811115368" } })
+    assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
   })
-})
 
-layer(RunningService.layerGround, { excludeTestServices: true })("while both sources are down", (it) => {
-  it.effect("the fourth failure of a VAT ID within an hour is charged", function* () {
-    const { key, validate } = yield* startWith("both")
-    const used = Effect.fnUntraced(function* (vatId: string) {
-      const reply = yield* validate(vatId, { key })
-      assertProblem(reply, "SOURCE_UNAVAILABLE")
-      return usedOf(reply.headers["x-service-usage"])
+  it.effect("serves a stale answer with a warning and a charge, until STALE_MAX_AGE", function* () {
+    const { key, sandbox, travel, validate } = yield* takeDown("none")
+    yield* validate("ATU10440007", { key })
+    yield* sandbox.configure({ vies_available: false })
+    yield* travel("25 hours")
+    const stale = yield* validate("ATU10440007", { key })
+    assert.containSubset(stale, {
+      status: 200,
+      headers: { warning: staleWarning },
+      body: { valid: true, cache: true, source: "cache" }
     })
-    const counts = yield* Effect.forEach([1, 2, 3, 4, 5], () => used("DE100450001"))
-    assert.deepStrictEqual(counts, [0, 0, 0, 1, 2])
-    assert.strictEqual(yield* used("DE100450002"), 2)
+    assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
+    assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
+    yield* travel("24 hours")
+    assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
   })
 })
