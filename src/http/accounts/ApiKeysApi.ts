@@ -3,11 +3,9 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyLabel } from "#domain/accounts/ApiKeyList.ts"
 import { LoginRequired } from "#http/pipeline/Authentication.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
-
-const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
 /** The body of a request for a key. Without a body the key has no name. */
 const Wish = [
@@ -56,7 +54,12 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
       payload: Wish,
       success: CreatedKey.pipe(HttpApiSchema.status(201)),
-      error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+      error: [
+        ...bodyRefusals,
+        errorBody(400, ["VALIDATION_ERROR"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        ...authenticationErrors
+      ]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "createApiKey",
@@ -66,7 +69,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     )
   )
   .add(
-    HttpApiEndpoint.get("list", "/v1/auth/api-keys", { success: ListedKeys, error: errors }).annotateMerge(
+    HttpApiEndpoint.get("list", "/v1/auth/api-keys", { success: ListedKeys, error: authenticationErrors }).annotateMerge(
       OpenApi.annotations({
         identifier: "listApiKeys",
         summary: "List your API keys",
@@ -84,7 +87,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
         errorBody(404, ["NOT_FOUND"]),
         errorBody(409, ["API_KEY_NOT_CLAIMABLE"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        ...errors
+        ...authenticationErrors
       ]
     }).annotateMerge(
       OpenApi.annotations({
@@ -102,7 +105,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.delete("revoke", "/v1/auth/api-keys/:id", {
       params: { id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }) },
       success: RevokedKey,
-      error: [errorBody(404, ["NOT_FOUND"]), ...errors]
+      error: [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "revokeApiKey",

@@ -2,11 +2,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
-
-const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
 /** The body of a rotation. Without a body the old key stays valid for 24 hours. */
 const Wish = [
@@ -41,7 +39,12 @@ export class KeysApi extends HttpApiGroup.make("keys")
     HttpApiEndpoint.post("rotate", "/v1/keys/rotate", {
       payload: Wish,
       success: RotatedKey.pipe(HttpApiSchema.status(201)),
-      error: [...bodyRefusals, errorBody(400, ["VALIDATION_ERROR"]), errorBody(429, ["RATE_LIMIT_EXCEEDED"]), ...errors]
+      error: [
+        ...bodyRefusals,
+        errorBody(400, ["VALIDATION_ERROR"]),
+        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        ...authenticationErrors
+      ]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "rotateApiKey",
@@ -53,7 +56,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
     )
   )
   .add(
-    HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", { success: RevokedKey, error: errors }).annotateMerge(
+    HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", { success: RevokedKey, error: authenticationErrors }).annotateMerge(
       OpenApi.annotations({
         identifier: "revokeOwnApiKey",
         summary: "Revoke the API key of this request",

@@ -6,6 +6,7 @@ import { LoginRequired } from "#http/pipeline/Authentication.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { LoggedIn } from "#http/accounts/LoginApi.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
+import * as MediaTypes from "#http/wire/MediaTypes.ts"
 
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 const tooMany = errorBody(429, ["RATE_LIMIT_EXCEEDED"])
@@ -30,12 +31,7 @@ const Changed = Schema.Struct({ message: Schema.String }).annotate({
 })
 const Reset = Schema.Struct({ token, password: newPassword }).annotate({ title: "PasswordReset" })
 
-const page = Schema.String.annotate({ description: "The result as a page" }).pipe(
-  HttpApiSchema.asText({ contentType: "text/html" })
-)
-const form = Schema.String.annotate({ description: "A page with a form for the new password" }).pipe(
-  HttpApiSchema.asText({ contentType: "text/html" })
-)
+const page = MediaTypes.page("The result as a page")
 
 const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-reset", {
   payload: Schema.Struct({
@@ -58,7 +54,7 @@ const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-
 
 const show = HttpApiEndpoint.get("showPasswordReset", "/v1/auth/password-reset", {
   query: { token },
-  success: form,
+  success: MediaTypes.page("A page with a form for the new password"),
   error: errorBody(400, ["VALIDATION_ERROR"])
 }).annotateMerge(
   OpenApi.annotations({

@@ -1,4 +1,4 @@
-import { Duration, Effect, Option, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { accessTokenLifetime } from "#domain/accounts/AccessTokens.ts"
@@ -73,7 +73,7 @@ export const layer = HttpApiBuilder.group(
 )
 
 const languageOf = ({ headers }: HttpServerRequest.HttpServerRequest) =>
-  Option.getOrElse(Negotiation.language(headers["accept-language"], PasswordPage.languages), () => PasswordPage.languages[0])
+  Negotiation.language(headers["accept-language"], PasswordPage.languages)
 
 const outcomeOf = {
   CommonPassword: "common",

@@ -1,4 +1,5 @@
 /** The pages that the link of a password mail opens: the form, and the result. */
+import * as OutcomePage from "#http/site/OutcomePage.ts"
 import * as Page from "#http/site/Page.ts"
 
 export const languages = ["en", "de"] as const
@@ -9,7 +10,6 @@ export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailab
 
 const texts = {
   en: {
-    request: "Request",
     ask: { title: "Set a new password", label: "New password (8 characters or more)", button: "Set password" },
     changed: { title: "Your password is set", text: "All logins have ended. You can log in with the new password now." },
     common: {
@@ -24,7 +24,6 @@ const texts = {
     unavailable: { title: "Please try again", text: "The password could not be set at the moment. Try again in a minute." }
   },
   de: {
-    request: "Anfrage",
     ask: { title: "Neues Passwort setzen", label: "Neues Passwort (mindestens 8 Zeichen)", button: "Passwort setzen" },
     changed: {
       title: "Ihr Passwort ist gesetzt",
@@ -46,9 +45,6 @@ const texts = {
   }
 } as const
 
-/** Prevents caching: the URL of the page contains the token. */
-const headers = { "cache-control": "no-store", vary: "accept, accept-language" }
-
 /** The form posts to a relative path, so that it works behind a proxy that adds a path prefix. */
 const formOf = (language: Language, token: string) => {
   const { button, label } = texts[language].ask
@@ -60,31 +56,17 @@ const formOf = (language: Language, token: string) => {
 </form>`
 }
 
-type Sha256 = (text: string) => string
-
 /** Returns the page with the form. */
-export const ask = (language: Language, token: string, sha256Hex: Sha256) => {
+export const ask = (language: Language, token: string, sha256Hex: Page.Sha256) => {
   const { title } = texts[language].ask
   const main = `<h1>${title}</h1>\n${formOf(language, token)}`
-  return Page.respond(Page.makePage({ language, title, main, hasForm: true }, sha256Hex), headers)
+  return Page.respond(Page.makePage({ language, title, main, hasForm: true }, sha256Hex), OutcomePage.headers)
 }
 
-export interface OutcomePage {
-  readonly status: number
-  readonly language: Language
-  readonly outcome: Outcome
-  /** The id of the request, for support. */
-  readonly requestId: string
-  /** Set if a retry may help. */
-  readonly retryAfterSeconds?: number | undefined
-}
+type PasswordPage = Omit<OutcomePage.OutcomePage, "title" | "text"> & { readonly outcome: Outcome }
 
 /** Returns the page with the result. */
-export const respond = ({ language, outcome, requestId, retryAfterSeconds, status }: OutcomePage, sha256Hex: Sha256) => {
-  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
-  const { request } = texts[language]
-  const { text, title } = texts[language][outcome]
-  const support = outcome === "changed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
-  const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
-  return Page.respond(Page.makePage({ language, title, main }, sha256Hex), { ...headers, ...wait }, status)
+export const respond = ({ outcome, requestId, ...page }: PasswordPage, sha256Hex: Page.Sha256) => {
+  const supportId = outcome === "changed" ? null : requestId
+  return OutcomePage.respond({ ...page, ...texts[page.language][outcome], requestId: supportId }, sha256Hex)
 }

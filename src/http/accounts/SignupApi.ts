@@ -5,6 +5,7 @@ import { EmailAddress } from "#domain/email/EmailAddress.ts"
 import { NewPassword } from "#domain/login/Passwords.ts"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
+import * as MediaTypes from "#http/wire/MediaTypes.ts"
 
 const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
 
@@ -43,9 +44,7 @@ const token = {
   })
 }
 
-const page = Schema.String.annotate({ description: "The result as a page" }).pipe(
-  HttpApiSchema.asText({ contentType: "text/html" })
-)
+const page = MediaTypes.page("The result as a page")
 const verified = [Verified, page] as const
 const tokenErrors = [
   errorBody(400, ["INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"]),

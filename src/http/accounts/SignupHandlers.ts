@@ -1,4 +1,4 @@
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -39,10 +39,7 @@ export const layer = HttpApiBuilder.group(
         const result = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))
         return yield* FailureResponses.respond(result)
       }
-      const language = Option.getOrElse(
-        Negotiation.language(request.headers["accept-language"], VerificationPage.languages),
-        () => VerificationPage.languages[0]
-      )
+      const language = Negotiation.language(request.headers["accept-language"], VerificationPage.languages)
       const { requestId } = yield* RequestContext
       return yield* Effect.matchEffect(outcome, {
         onSuccess: ({ hasPassword }) => {

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
-import { errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors } from "#http/pipeline/Errors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** The path, which the handler needs too. */
@@ -29,7 +29,7 @@ export class UsageApi extends HttpApiGroup.make("usage")
   .add(
     HttpApiEndpoint.get("usage", usagePath, {
       success: UsageReport,
-      error: [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+      error: authenticationErrors
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getUsage",

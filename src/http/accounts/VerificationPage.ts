@@ -1,5 +1,6 @@
 /** The page that the link of a verification mail opens. */
-import * as Page from "#http/site/Page.ts"
+import * as OutcomePage from "#http/site/OutcomePage.ts"
+import type { Sha256 } from "#http/site/Page.ts"
 
 /** The languages of the page. The first one is the default. */
 export const languages = ["en", "de"] as const
@@ -11,17 +12,6 @@ export type Language = (typeof languages)[number]
  */
 export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
 
-/** A page with its HTTP status, which equals that of the JSON response. */
-export interface VerificationPage {
-  readonly status: number
-  readonly language: Language
-  readonly outcome: Outcome
-  /** The id of the request, for support; hidden after a success. */
-  readonly requestId: string
-  /** Set if a retry may help. */
-  readonly retryAfterSeconds?: number | undefined
-}
-
 const newMail = {
   en: "sign up again with the same address to get a new mail, at most one every 10 minutes and a few a day.",
   de: "registrieren Sie sich noch einmal mit derselben Adresse: Dann kommt eine neue Mail, höchstens eine alle 10 Minuten und einige am Tag."
@@ -29,7 +19,6 @@ const newMail = {
 
 const texts = {
   en: {
-    request: "Request",
     confirmed: { title: "Your address is confirmed", text: "You can log in now." },
     confirmedOnly: {
       title: "Your address is confirmed",
@@ -46,7 +35,6 @@ const texts = {
     unavailable: { title: "Please open the link again", text: "It could not be checked at the moment. Try again in a minute." }
   },
   de: {
-    request: "Anfrage",
     confirmed: { title: "Ihre Adresse ist bestätigt", text: "Sie können sich jetzt anmelden." },
     confirmedOnly: {
       title: "Ihre Adresse ist bestätigt",
@@ -65,22 +53,12 @@ const texts = {
       text: "Er konnte gerade nicht geprüft werden. Versuchen Sie es in einer Minute wieder."
     }
   }
-} as const satisfies Record<
-  Language,
-  Record<Outcome, { readonly title: string; readonly text: string }> & { readonly request: string }
->
+} as const satisfies Record<Language, Record<Outcome, { readonly title: string; readonly text: string }>>
 
-/** Prevents caching: the URL of the page contains the token. */
-const common = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
+type VerificationPage = Omit<OutcomePage.OutcomePage, "title" | "text"> & { readonly outcome: Outcome }
 
-export const respond = (
-  { language, outcome, requestId, retryAfterSeconds, status }: VerificationPage,
-  sha256Hex: (text: string) => string
-) => {
-  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
-  const { request } = texts[language]
-  const { text, title } = texts[language][outcome]
-  const support = outcome === "confirmed" ? "" : `\n<p><small>${request} ${Page.escape(requestId)}</small></p>`
-  const main = `<h1>${title}</h1>\n<p>${text}</p>${support}`
-  return Page.respond(Page.makePage({ language, title, main }, sha256Hex), { ...common, ...wait }, status)
+/** Returns the response with the page. */
+export const respond = ({ outcome, requestId, ...page }: VerificationPage, sha256Hex: Sha256) => {
+  const supportId = outcome === "confirmed" ? null : requestId
+  return OutcomePage.respond({ ...page, ...texts[page.language][outcome], requestId: supportId }, sha256Hex)
 }

@@ -6,16 +6,11 @@ import { errorBody } from "#http/pipeline/Errors.ts"
 import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
+import { csv, json, ndjson, plain, text } from "#http/wire/MediaTypes.ts"
 
 /** Bounds of the events per page. */
 const limits = { minimum: 1, maximum: 1_000 }
 export const defaultLimit = 100
-
-/** Media types of the responses. */
-export const ndjson = "application/x-ndjson"
-export const csv = "text/csv"
-export const json = "application/json"
-export const plain = "text/plain"
 
 /** Bounds of a requested time. No event is older than the epoch, and RFC 3339 has no year after 9999. */
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
@@ -107,9 +102,6 @@ const ProvedEvent = Schema.Struct({
     description: "The public key of the log. Compare it with a copy from another channel"
   })
 }).annotate({ identifier: "ProvedEvent", description: "The proof with the event it proves" })
-
-const text = (contentType: string, description: string) =>
-  Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
 
 const bytes = Schema.Uint8Array.annotate({ description: "Hashes of 32 bytes each" }).pipe(
   HttpApiSchema.asUint8Array({ contentType: "application/octet-stream" })

@@ -6,10 +6,11 @@ import { type AuditPage, type AuditQuery, AuditTrail, NotInLog } from "#domain/a
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { csv, defaultLimit, json, knownFilters, ndjson, plain } from "#http/audit/AuditApi.ts"
+import { defaultLimit, knownFilters } from "#http/audit/AuditApi.ts"
 import { CurrentAuditor, CurrentProofReader } from "#http/audit/AuditAuthentication.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
+import { csv, json, ndjson, plain } from "#http/wire/MediaTypes.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 

@@ -94,6 +94,9 @@ export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: 
 /** The errors of every endpoint with a request body: too large, or an unsupported media type. */
 export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
 
+/** The errors of every endpoint that authenticates its caller. */
+export const authenticationErrors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])] as const
+
 export interface Problem {
   readonly code: ErrorCode
   readonly message: string

@@ -1,5 +1,6 @@
 /** The error page of a link that cannot open its receipt. */
-import * as Page from "#http/site/Page.ts"
+import * as OutcomePage from "#http/site/OutcomePage.ts"
+import type { Sha256 } from "#http/site/Page.ts"
 import type { ErrorCode, Problem } from "#http/pipeline/Errors.ts"
 import { statusOf } from "#http/pipeline/Errors.ts"
 import type { receiptLanguages } from "#domain/receipts/document/ReceiptText.ts"
@@ -8,7 +9,6 @@ type Language = (typeof receiptLanguages)[number]
 
 const texts = {
   en: {
-    request: "Request",
     unusable: {
       title: "This link is not valid",
       text: "It has expired, was revoked, or a part of it is missing. Ask the sender of the link for a new one."
@@ -20,7 +20,6 @@ const texts = {
     unavailable: { title: "Please try again", text: "The receipt cannot be shown at the moment. Try again in a minute." }
   },
   de: {
-    request: "Anfrage",
     unusable: {
       title: "Dieser Link gilt nicht",
       text: "Er ist abgelaufen, wurde widerrufen, oder ein Teil von ihm fehlt. Bitten Sie den Absender um einen neuen Link."
@@ -48,11 +47,9 @@ interface Refused {
   readonly requestId: string
 }
 
-export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256Hex: (text: string) => string) => {
+/** Returns the response with the page. */
+export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256Hex: Sha256) => {
   const { code, retryAfterSeconds } = problem
   const { text, title } = texts[language][outcomeOf(code)]
-  const main = `<h1>${title}</h1>\n<p>${text}</p>\n<p><small>${texts[language].request} ${Page.escape(requestId)}</small></p>`
-  const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
-  const headers = { "cache-control": "no-store", vary: "Accept, Accept-Language", ...wait }
-  return Page.respond(Page.makePage({ language, title, main }, sha256Hex), headers, statusOf[code])
+  return OutcomePage.respond({ status: statusOf[code], language, title, text, requestId, retryAfterSeconds }, sha256Hex)
 }

@@ -3,8 +3,9 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { linkDays, LinkMaker, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"
 import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
+import * as MediaTypes from "#http/wire/MediaTypes.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 const receipt_id = Schema.String.annotate({ description: "Id of the receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
@@ -55,7 +56,7 @@ const RevokedLink = Schema.Struct({ message: Schema.String }).annotate({
   description: "The link is revoked"
 })
 
-const ofReceipt = [errorBody(401, ["UNAUTHORIZED"]), errorBody(404, ["NOT_FOUND"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+const ofReceipt = [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
 
 const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:receipt_id/links", {
   params: { receipt_id },
@@ -103,9 +104,7 @@ const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:re
   })
 )
 
-const refusal = Schema.String.annotate({ description: "The error as a page" }).pipe(
-  HttpApiSchema.asText({ contentType: "text/html" })
-)
+const refusal = MediaTypes.page("The error as a page")
 
 const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
   params: { token: Schema.String.annotate({ description: "The token at the end of the link's URL" }) },
@@ -123,9 +122,7 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
     )
   },
   success: [
-    Schema.String.annotate({ description: "The receipt as a page, with a link to its PDF" }).pipe(
-      HttpApiSchema.asText({ contentType: "text/html" })
-    ),
+    MediaTypes.page("The receipt as a page, with a link to its PDF"),
     Schema.Uint8Array.annotate({ description: "The receipt as a PDF" }).pipe(
       HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
     )

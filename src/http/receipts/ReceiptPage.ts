@@ -1,10 +1,10 @@
 /** Renders a receipt as a page: one self-contained file, for screens and A4 paper. */
 import type { Attachment, Block, Fact, ReceiptDocument, Section } from "#domain/receipts/document/ReceiptDocument.ts"
-import { escape, makePage, type Page } from "#http/site/Page.ts"
+import { escape, makePage, type Page, type Sha256 } from "#http/site/Page.ts"
 import { receiptStyle } from "#http/receipts/ReceiptStyle.ts"
 
 /** Returns the page of a receipt. With `pdfUrl` it has a link to the PDF, for browsers, which cannot request the PDF by a header. */
-export const receiptPage = (document: ReceiptDocument, sha256Hex: (text: string) => string, pdfUrl?: string): Page => {
+export const receiptPage = (document: ReceiptDocument, sha256Hex: Sha256, pdfUrl?: string): Page => {
   const { language, receiptId, title } = document
   const style = `${receiptStyle}${pageNumbers(document)}`
   const pdf = pdfUrl === undefined ? "" : `<p class="pdf"><a href="${escape(pdfUrl)}">PDF</a></p>\n`

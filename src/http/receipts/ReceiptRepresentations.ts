@@ -29,8 +29,7 @@ interface Wishes {
   readonly "accept-language"?: string | undefined
 }
 
-export const languageOf = (wishes: Wishes) =>
-  Option.getOrElse(Negotiation.language(wishes["accept-language"], receiptLanguages), () => receiptLanguages[0])
+export const languageOf = (wishes: Wishes) => Negotiation.language(wishes["accept-language"], receiptLanguages)
 
 export const linkedTypeOf = ({ accept }: Wishes): LinkedType =>
   Option.getOrElse(Negotiation.mediaType(accept, linkedTypes), () => linkedTypes[0])

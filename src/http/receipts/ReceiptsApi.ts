@@ -3,9 +3,10 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
 import { ReceiptReaderRequired } from "#http/pipeline/Authentication.ts"
-import { errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
+import * as MediaTypes from "#http/wire/MediaTypes.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Bounds of the receipts per page. */
@@ -13,8 +14,6 @@ const limits = { minimum: 1, maximum: 100 }
 export const defaultLimit = 20
 
 const Limit = Schema.Int.check(Schema.isBetween(limits)).annotate({ description: "Receipts per page", default: defaultLimit })
-
-const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 
 const words = "Fields that you did not send, and names that no source disclosed, are empty strings"
 
@@ -57,9 +56,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
           vary: Schema.String,
           "cache-control": Schema.String
         }),
-        Schema.String.annotate({ description: "The receipt as a page, to read and to print" }).pipe(
-          HttpApiSchema.asText({ contentType: "text/html" })
-        ),
+        MediaTypes.page("The receipt as a page, to read and to print"),
         Schema.Uint8Array.annotate({ description: "The receipt as a PDF, with the exact exchange with the BZSt attached" }).pipe(
           HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
         )
@@ -68,7 +65,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
         errorBody(404, ["NOT_FOUND"]),
         errorBody(410, ["RECEIPT_ERASED"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        ...errors
+        ...authenticationErrors
       ]
     }).annotateMerge(
       OpenApi.annotations({
@@ -83,7 +80,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
     HttpApiEndpoint.get("list", "/v1/qualified-confirmations", {
       query: listQuery,
       success: ReceiptList,
-      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...errors]
+      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listQualifiedConfirmations",

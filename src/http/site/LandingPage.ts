@@ -1,8 +1,8 @@
 /** The page at `/`: presents the service, and has a form that validates one VAT ID. It runs no script. */
 import { DateTime } from "effect"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
-import { escape } from "#http/site/Page.ts"
-import { sitePage, type Sha256 } from "#http/site/SitePage.ts"
+import { escape, type Sha256 } from "#http/site/Page.ts"
+import { sitePage } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 /** The result of the submitted form. `input` is the submitted text. */

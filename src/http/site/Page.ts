@@ -27,7 +27,9 @@ export interface Page {
   readonly policy: string
 }
 
-export const makePage = (parts: PageParts, sha256Hex: (text: string) => string): Page => {
+export type Sha256 = (text: string) => string
+
+export const makePage = (parts: PageParts, sha256Hex: Sha256): Page => {
   const { hasForm = false, language, listed, main, script, title } = parts
   const style = pageStyle + (parts.style ?? "")
   const source = (text: string) => `'sha256-${base64OfHex(sha256Hex(text))}'`

@@ -1,7 +1,8 @@
 /** The page at `/plans`: the limits of each plan, and the operator's contact for a larger one. */
 import { Struct } from "effect"
 import { type AllPlans, isPaid, type PlanName } from "#domain/callers/PlanLimits.ts"
-import { contactOf, sitePage, type Sha256 } from "#http/site/SitePage.ts"
+import type { Sha256 } from "#http/site/Page.ts"
+import { contactOf, sitePage } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 const numberOf = (count: number) => count.toLocaleString("en")

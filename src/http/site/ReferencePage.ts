@@ -1,9 +1,9 @@
 /** The page at `/docs`: describes each call, with a form that sends it. Only the forms need JavaScript. */
 import { markdown } from "#http/site/Markdown.ts"
-import { escape } from "#http/site/Page.ts"
+import { escape, type Sha256 } from "#http/site/Page.ts"
 import type { Body, Call, Field, Input, Reference, Reply } from "#http/site/Reference.ts"
 import { referenceScript } from "#http/site/ReferenceScript.ts"
-import { sitePage, type Sha256 } from "#http/site/SitePage.ts"
+import { sitePage } from "#http/site/SitePage.ts"
 import type { SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 const style = `

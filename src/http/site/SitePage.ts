@@ -1,5 +1,5 @@
 /** The frame of the pages at `/`, `/docs`, `/status` and `/plans`: the name of the service, and links to these pages. */
-import { escape, makePage, type Page } from "#http/site/Page.ts"
+import { escape, makePage, type Page, type Sha256 } from "#http/site/Page.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 export interface SitePageParts {
@@ -12,8 +12,6 @@ export interface SitePageParts {
   readonly hasForm?: boolean
   readonly script?: string
 }
-
-export type Sha256 = (text: string) => string
 
 export const sitePage = (site: SiteSettings, parts: SitePageParts, sha256Hex: Sha256): Page => {
   const { content, description, hasForm = false, script, style = "", title } = parts

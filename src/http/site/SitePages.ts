@@ -8,7 +8,7 @@ import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import { type FormOutcome, landingPage } from "#http/site/LandingPage.ts"
-import { mediaType } from "#http/wire/Negotiation.ts"
+import { prefersPage } from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
 import { plansPage } from "#http/site/PlansPage.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
@@ -90,7 +90,7 @@ const makeValidateForm = Effect.gen(function* () {
     return yield* Effect.matchEffect(validate({ ...question, credential }), {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
       onFailure: Effect.fnUntraced(function* (failure) {
-        if (!wantsPage(request)) return yield* FailureResponses.failureResponse(failure)
+        if (!prefersPage(request.headers["accept"])) return yield* FailureResponses.failureResponse(failure)
         const { code, message, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
         const status = Errors.statusOf[code]
         const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
@@ -99,10 +99,6 @@ const makeValidateForm = Effect.gen(function* () {
     })
   })
 })
-
-/** Returns true for browsers, which accept HTML. Other clients receive the error body. */
-const wantsPage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
-  Option.contains(mediaType(headers["accept"], ["application/json", "text/html"]), "text/html")
 
 /** Returns security.txt (RFC 9116), or 404 if the operator has published no contact. */
 const securityText = ({ contact, publicUrl }: SiteSettings) =>

@@ -1,8 +1,8 @@
 /** The page at `/status`: shows the report of GET /v1/status. */
 import type { SourceState } from "#domain/vat/Sources.ts"
 import type { SourceStatusReport } from "#http/system/SystemApi.ts"
-import { escape } from "#http/site/Page.ts"
-import { sitePage, type Sha256 } from "#http/site/SitePage.ts"
+import { escape, type Sha256 } from "#http/site/Page.ts"
+import { sitePage } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
 const tones = { operational: "good", degraded: "mixed", unavailable: "bad" } as const

@@ -3,16 +3,13 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { Item } from "#http/validation/BatchItems.ts"
 import { maxWaitSeconds } from "#http/validation/PendingValidationsApi.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
+import { csv, json, ndjson, text } from "#http/wire/MediaTypes.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
-
-export const json = "application/json"
-export const ndjson = "application/x-ndjson"
-export const csv = "text/csv"
 
 export const defaultBatches = 20
 export const defaultResults = 100
@@ -88,11 +85,8 @@ const ResultLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500
 })
 const cursor = Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
 
-const text = (contentType: string, description: string) =>
-  Schema.String.annotate({ description }).pipe(HttpApiSchema.asText({ contentType }))
-
 const params = { batch_id: Schema.String.annotate({ description: "Id of the batch" }) }
-const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(404, ["NOT_FOUND"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+const errors = [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
 
 const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   payload: [
@@ -147,7 +141,7 @@ const get = HttpApiEndpoint.get("get", "/v1/batches/:batch_id", {
 const list = HttpApiEndpoint.get("list", "/v1/batches", {
   query: { limit: Schema.optionalKey(fromDigits(Limit)), cursor },
   success: BatchList,
-  error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
+  error: [errorBody(400, ["VALIDATION_ERROR"]), ...authenticationErrors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listBatches",

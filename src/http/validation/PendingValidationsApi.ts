@@ -5,17 +5,14 @@ import { plainText } from "#domain/kernel/PlainText.ts"
 import { ValidationState } from "#domain/validation/PendingValidation.ts"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
-import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
+import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
-import { ValidationResult } from "#http/validation/ValidationApi.ts"
+import { askedVatId, company, requesterVatId, ValidationResult } from "#http/validation/ValidationApi.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** Maximum time in seconds that a request waits for an answer. */
 export const maxWaitSeconds = 30
-
-const companyField = (description: string, example: string) =>
-  Schema.optionalKey(plainText({ min: 0, max: 300 }).annotate({ description, examples: [example] }))
 
 const reference = plainText({ min: 0, max: 100 }).annotate({
   description:
@@ -24,24 +21,10 @@ const reference = plainText({ min: 0, max: 100 }).annotate({
 })
 
 export const Submission = Schema.Struct({
-  vat_id: Schema.String.annotate({
-    description: "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
-    examples: ["DE123456789"]
-  }),
-  requester_vat_id: Schema.optionalKey(
-    Schema.String.annotate({
-      description:
-        "Your own German VAT ID. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
-      examples: ["DE811115368"]
-    })
-  ),
+  vat_id: askedVatId,
+  requester_vat_id: requesterVatId,
   company: Schema.optionalKey(
-    Schema.Struct({
-      name: companyField("Name to compare. Without it the BZSt compares nothing", "Muster GmbH"),
-      street: companyField("Street to compare, if name and city are sent too", "Musterstraße 1"),
-      zip: companyField("Postal code to compare, if name and city are sent too", "10115"),
-      city: companyField("City to compare. Without it the BZSt compares nothing", "Berlin")
-    }).annotate({
+    Schema.Struct(company).annotate({
       description: "Company data makes the request a qualified confirmation, by the rules of GET /v1/validate/{vat_id}"
     })
   ),
@@ -140,7 +123,6 @@ export const listQuery = {
   cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
 }
 
-const errors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])]
 const params = { validation_id: validationId }
 
 export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations")
@@ -187,7 +169,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
       params,
       query: { wait: Schema.optionalKey(fromDigits(Wait)) },
       success: [AnyValidation],
-      error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(404, ["NOT_FOUND"]), ...errors]
+      error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getValidation",
@@ -202,7 +184,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     HttpApiEndpoint.get("list", "/v1/validations", {
       query: listQuery,
       success: ValidationList,
-      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...errors]
+      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listValidations",
@@ -216,7 +198,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     HttpApiEndpoint.delete("cancel", "/v1/validations/:validation_id", {
       params,
       success: [AnyValidation],
-      error: [errorBody(404, ["NOT_FOUND"]), ...errors]
+      error: [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "cancelValidation",

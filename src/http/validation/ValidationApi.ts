@@ -67,18 +67,34 @@ export const ValidationResult = Schema.Struct({
 /** The path in the syntax of the router. */
 export const validatePath = "/v1/validate/:vat_id"
 
+/** The fields of company data. */
+export const company = {
+  name: companyField("Name to compare. Without it the BZSt compares nothing", "Muster GmbH"),
+  street: companyField("Street to compare, if name and city are sent too", "Musterstraße 1"),
+  zip: companyField("Postal code to compare, if name and city are sent too", "10115"),
+  city: companyField("City to compare. Without it the BZSt compares nothing", "Berlin")
+}
+
+export const requesterVatId = Schema.optionalKey(
+  Schema.String.annotate({
+    description:
+      "Your own German VAT ID. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
+    examples: ["DE811115368"]
+  })
+)
+
+/** The VAT ID to validate, in any spelling. */
+export const askedVatId = Schema.String.annotate({
+  description: "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
+  examples: ["DE123456789"]
+})
+
 export const ValidationQuery = Schema.Struct({
-  requester_vat_id: Schema.optionalKey(
-    Schema.String.annotate({
-      description:
-        "Your own German VAT ID. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
-      examples: ["DE811115368"]
-    })
-  ),
-  company_name: companyField("Name to compare. Without it the BZSt compares nothing", "Muster GmbH"),
-  company_street: companyField("Street to compare, if name and city are sent too", "Musterstraße 1"),
-  company_city: companyField("City to compare. Without it the BZSt compares nothing", "Berlin"),
-  company_zip: companyField("Postal code to compare, if name and city are sent too", "10115"),
+  requester_vat_id: requesterVatId,
+  company_name: company.name,
+  company_street: company.street,
+  company_city: company.city,
+  company_zip: company.zip,
   reference: Schema.optionalKey(
     plainText({ min: 0, max: 100 }).annotate({
       description:
@@ -97,13 +113,7 @@ export const ValidationQuery = Schema.Struct({
 })
 
 const validate = HttpApiEndpoint.get("validate", validatePath, {
-  params: {
-    vat_id: Schema.String.annotate({
-      description:
-        "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
-      examples: ["DE123456789"]
-    })
-  },
+  params: { vat_id: askedVatId },
   query: ValidationQuery,
   headers: { "idempotency-key": IdempotencyKeyHeader.header },
   success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),

@@ -71,19 +71,20 @@ export const contentCoding = <Offer extends string>(
   })
 }
 
-/** Returns the language that the client prefers; none if it accepts no offer. `de-AT` accepts `de` too, unless the header rejects `de` (`de;q=0`). */
+/** Returns the language that the client prefers; the first one if it accepts none. `de-AT` accepts `de` too, unless the header rejects `de` (`de;q=0`). */
 export const language = <Offer extends string>(
   header: string | undefined,
-  offers: ReadonlyArray<Offer>
-): Option.Option<Offer> => {
+  offers: readonly [Offer, ...ReadonlyArray<Offer>]
+): Offer => {
   const accepted = preferences(header, "*")
-  return best(offers, (offer) => {
+  const preferred = best(offers, (offer) => {
     const [itself] = accepted.filter(({ range }) => range === offer)
     if (itself?.quality === 0) return notNamed
     const named = accepted.filter(({ range }) => range === offer || range.startsWith(`${offer}-`))
     if (named.length > 0) return { quality: Math.max(...named.map(({ quality }) => quality)), precision: 1 }
     return { quality: accepted.find(({ range }) => range === "*")?.quality ?? 0, precision: 0 }
   })
+  return Option.getOrElse(preferred, () => offers[0])
 }
 
 /** Returns true if the client prefers a page to JSON, as browsers do. */
