@@ -102,20 +102,20 @@ const flags = {
     Flag.optional,
     Flag.withDescription(`Sections, separated by commas: ${names.join(", ")}`)
   ),
-  rounds: positive(Flag.Int("rounds"), "Runs per figure, which is their median: 5"),
-  seconds: positive(Flag.Finite("seconds"), "Seconds that one run measures: 1, with --full 10"),
-  connections: positive(Flag.Int("connections"), "Connections of the load generator: 512, for the mix 128"),
-  freshSeconds: positive(Flag.Int("fresh-seconds"), "Seconds that a new database is under load: 20"),
-  events: positive(Flag.Int("events"), "Events in each generated log: 250 thousand, with --full 10 million"),
-  minutes: positive(Flag.Finite("minutes"), "Minutes that memory is sampled: 5"),
+  rounds: positive(Flag.Int("rounds"), "Runs per figure; the figure is their median. Default: 5"),
+  seconds: positive(Flag.Finite("seconds"), "Seconds of one run. Default: 1, with --full 10"),
+  connections: positive(Flag.Int("connections"), "Connections of the load generator. Default: 512, for the mix 128"),
+  freshSeconds: positive(Flag.Int("fresh-seconds"), "Seconds of load on a new database. Default: 20"),
+  events: positive(Flag.Int("events"), "Events in each generated log. Default: 250 thousand, with --full 10 million"),
+  minutes: positive(Flag.Finite("minutes"), "Minutes of load during which memory is sampled. Default: 5"),
   serviceRoot: Flag.Directory("service-root").pipe(
     Flag.optional,
-    Flag.withDescription("Another checkout of the service, which throughput, mix and latency compare with this one")
+    Flag.withDescription("Another checkout of the service; throughput, mix and latency compare it with this one")
   ),
   nodeFlags: Flag.String("node-flags").pipe(
     Flag.optional,
     Flag.withDescription(
-      'Node flags of the compared service; without --service-root it is this checkout: --node-flags="--max-semi-space-size=8"'
+      'Node flags of the compared service, such as --node-flags="--max-semi-space-size=8". Without --service-root it is this checkout'
     )
   ),
   databaseUrl: Flag.Redacted("database-url").pipe(
@@ -129,7 +129,7 @@ const flags = {
   json: Flag.Path("json").pipe(Flag.withDefault("bench.json"), Flag.withDescription("File for the figures as JSON"))
 }
 
-/** The build to compare this one with, or null without `--service-root` and `--node-flags`. */
+/** Returns the build to compare this one with, or null without `--service-root` and `--node-flags`. */
 const otherBuildOf = (root: Option.Option<string>, nodeFlags: Option.Option<string>): Checkout.Checkout | null =>
   Option.isNone(root) && Option.isNone(nodeFlags)
     ? null
@@ -172,7 +172,7 @@ const bench = Command.make(
       yield* fs.writeFileString(page, `${before}${heading}\n${Report.markdown(report)}\n`)
     }
     const missed = Report.missed(report)
-    if (missed.length > 0) return yield* new LimitsMissed({ message: `Missed: ${missed.join("; ")}` })
+    if (missed.length > 0) return yield* new LimitsMissed({ message: `These figures missed their limits: ${missed.join("; ")}` })
   })
 )
 

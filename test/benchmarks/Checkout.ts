@@ -14,12 +14,12 @@ export const present: Checkout = { root: join(import.meta.dirname, "../.."), nod
 const Package = Schema.fromJsonString(Schema.Struct({ scripts: Schema.Struct({ start: Schema.String }) }))
 const decodePackage = Schema.decodeUnknownSync(Package)
 
-/** The flags between `node` and the program. */
+/** Returns the flags between `node` and the program in an npm script. */
 const nodeFlagsOf = (script: string) => script.slice(0, script.indexOf(program)).match(/(?<=\s)--\S+/gu) ?? []
 
 const program = "src/main.ts"
 
-/** The arguments with which Node starts `vatproof serve`. The last occurrence of a flag wins. */
+/** Returns the arguments with which Node starts `vatproof serve`. Of a repeated flag Node uses the last one. */
 export const serveArguments = ({ nodeFlags, root }: Checkout) => {
   const { scripts } = decodePackage(readFileSync(join(root, "package.json"), "utf8"))
   return [...nodeFlagsOf(scripts.start), ...nodeFlags, join(root, program), "serve"]

@@ -14,7 +14,7 @@ export interface ProcessOptions {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** The service of a checkout. */
+/** Returns the options to run the service of a checkout. */
 export const service = (env: ProcessOptions["env"], checkout: Checkout.Checkout = Checkout.present): ProcessOptions => ({
   name: `vatproof in ${checkout.root}`,
   root: checkout.root,
@@ -22,7 +22,7 @@ export const service = (env: ProcessOptions["env"], checkout: Checkout.Checkout 
   env
 })
 
-/** A program in test/benchmarks. */
+/** Returns the options to run a program in test/benchmarks. */
 export const program = (path: string, args: ReadonlyArray<string>, env: ProcessOptions["env"] = {}): ProcessOptions => ({
   name: path,
   root: Checkout.present.root,

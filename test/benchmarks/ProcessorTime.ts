@@ -44,7 +44,7 @@ const ticksOf = (pid: number, processes: ReadonlyArray<Process>) =>
     .filter((one) => one.pid === pid || one.parent === pid)
     .reduce((sum, one) => sum + one.ticks + (one.pid === pid ? one.childTicks : 0), 0)
 
-/** CPU time of the whole machine, without idle time and waits for disks. */
+/** Returns the CPU time of the whole machine in ticks, without idle time and waits for disks. */
 const busyTicks = () => {
   const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = readText("/proc/stat")
     .split("\n", 1)
@@ -72,7 +72,7 @@ export const read = (pids: Readonly<Record<string, number>>): Reading => {
   return { at: performance.now(), own: process.cpuUsage(), busy: busyTicks(), pids, ticks }
 }
 
-/** CPU time since a reading, in microseconds: this process, the watched processes, and all others. */
+/** Returns the CPU time since a reading, in microseconds: of this process, the watched processes, and all others. */
 export const since = (before: Reading) => {
   const { at, busy, own, ticks } = read(before.pids)
   const ownMicros = own.user + own.system - before.own.user - before.own.system
@@ -84,14 +84,14 @@ export const since = (before: Reading) => {
   return { seconds: (at - before.at) / 1_000, own: ownMicros, watched, others }
 }
 
-/** Memory of a process in MB: current (`VmRSS`) or maximum (`VmHWM`). */
+/** Returns the memory of a process in MB: current (`VmRSS`) or maximum (`VmHWM`). */
 export const memoryMb = (pid: number, field: "VmRSS" | "VmHWM") =>
   Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "mu").exec(readText(`/proc/${pid}/status`))?.[1] ?? 0) / 1_000
 
-/** The parent process. That of a Postgres backend is the postmaster. */
+/** Returns the id of the parent process. The parent of a Postgres backend is the postmaster. */
 export const parentOf = (pid: number) => processOf(pid).parent
 
 export const programOf = (pid: number) => readText(`/proc/${pid}/comm`).trim()
 
-/** Open files and connections of a process. */
+/** Returns the number of open files and connections of a process. */
 export const openFiles = (pid: number) => namesIn(`/proc/${pid}/fd`).length

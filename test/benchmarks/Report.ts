@@ -67,11 +67,11 @@ const figuresOf = ({ figures }: SectionReport) =>
 
 const linesOf = (report: SectionReport) => [...figuresOf(report), "", ...report.details.flatMap((text) => text.split("\n"))]
 
-/** A section for the terminal. */
+/** Formats a section for the terminal. */
 export const sectionText = (report: SectionReport) =>
   [`${report.section}: ${report.how}`, ...indented(linesOf(report))].join("\n")
 
-/** A report for BENCHMARKS.md. */
+/** Formats a report for BENCHMARKS.md. */
 export const markdown = ({ at, machine, sections }: Report) =>
   [
     `${at.slice(0, 10)}, on ${machine[0]};`,
@@ -114,7 +114,7 @@ export const median = (values: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
-/** The median of each round's ratio. A disturbance of the machine affects both sides of a ratio. */
+/** Returns the median of the rounds' ratios. A disturbance of the machine affects both sides of a round's ratio. */
 export const medianRatio = <A>(ones: ReadonlyArray<A>, others: ReadonlyArray<A>, of: (measured: A) => number) =>
   median(ratios(ones, others, of))
 

@@ -1,5 +1,5 @@
 /**
- * Runs fault scenarios. Each injects one fault under load, then checks every acknowledged event:
+ * Runs fault scenarios. Each injects one fault under load and then checks every acknowledged request:
  *
  *     npm run faults                              all scenarios
  *     npm run faults -- postgres-away failover    two scenarios

@@ -40,7 +40,7 @@ const decodeProblem = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.S
 /** Timeout of a response. */
 const responseTimeout = "30 seconds"
 
-/** VAT IDs repeat, so that some answers are cached. */
+/** The VAT IDs of the requests. They repeat, so that some answers are cached. */
 const vatIds = Array.from({ length: 40 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
 
 /** Starts a load, which stops with the scope. */

@@ -8,7 +8,7 @@ export class ScenarioSkipped extends Schema.TaggedError<ScenarioSkipped>()("Scen
 export const asRoot = (name: string, ...args: ReadonlyArray<string>) =>
   run("/usr/bin/env", ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", name, ...args], { cwd: "/", user: Option.none() })
 
-/** Runs a command to check a right or a program, and fails if the command fails. */
+/** Runs a command that checks a right or a program. Skips the scenario if the command fails. */
 export const requireCommand = (requirement: string, name: string, ...args: ReadonlyArray<string>) =>
   Effect.catchTag(asRoot(name, ...args), "ProgramFailed", ({ code, output }) =>
     Effect.fail(new ScenarioSkipped({ message: `it needs ${requirement}; ${name} exited with ${code}: ${output.trim()}` }))

@@ -1,6 +1,6 @@
 /**
- * Restarts and crashes of the database under load: every response is correct and recorded exactly once. The load is small, to keep the
- * test fast.
+ * Restarts and crashes the database under load. Every response must be correct and recorded exactly once. The load is small, to keep
+ * the test fast.
  */
 import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -14,7 +14,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A server of this test, which it can kill. It restarts like the embedded server of a service. */
+/** Starts a server that the test can kill. It is restarted, as the embedded server of a service is. */
 const ownServer = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -51,11 +51,11 @@ const numbers = Effect.fnUntraced(function* (statement: string) {
   return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("during a restart of the database", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a service under load", (it) => {
   it.effect.each([
     ["restarts", "SIGINT"],
     ["crashes and recovers", "SIGKILL"]
-  ] as const)("and %s, no response is wrong, unrecorded or recorded twice", function* ([, signal]) {
+  ] as const)("whose database %s gives no response that is wrong, unrecorded or recorded twice", function* ([, signal]) {
     const server = yield* ownServer
     const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
     const key = yield* service.newKey

@@ -4,7 +4,7 @@ import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgr
 import { ScenarioSkipped } from "#test/faults/Needs.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** User of the server, because initdb and the server do not run as root. */
+/** The user of the server if the tests run as root: initdb and the server refuse to run as root. */
 const unprivileged: SystemUser = { uid: 65_534, gid: 65_534 }
 const user = Option.liftPredicate(unprivileged, () => process.getuid?.() === 0)
 
@@ -44,10 +44,10 @@ export const configurationIn = (folder: string) => [
   `ident_file=${folder}/etc/pg_ident.conf`
 ]
 
-/** Small, because several servers run at once. */
+/** Settings of a small server, because several servers run at once. */
 const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "shared_buffers=64MB", "max_connections=60"]
 
-/** Folder of the server's programs: PG_BIN, else the newest version of Debian's packages. */
+/** Finds the folder of the server's programs: PG_BIN, else the newest version of Debian's packages. */
 const programs = Effect.gen(function* () {
   const configured = yield* Config.option(Config.String("PG_BIN"))
   if (Option.isSome(configured)) return configured.value
@@ -61,7 +61,7 @@ const programs = Effect.gen(function* () {
     : `/usr/lib/postgresql/${newest}/bin`
 })
 
-/** The handle of a server, which need not have data yet. */
+/** Returns the handle of a server, which need not have data yet. */
 const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extra: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const bin = yield* programs
@@ -163,7 +163,7 @@ export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   return standby
 })
 
-/** A temporary folder of the server's user, for shell scripts and copies. */
+/** Creates a temporary folder of the server's user, for shell scripts and copies. */
 export const sharedFolder = ownFolder({})
 
 /**

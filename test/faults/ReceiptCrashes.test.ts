@@ -1,6 +1,6 @@
 /**
- * Kills a service during confirmations: every receipt of a 200 response exists afterwards, is complete, is charged once, and has a
- * proof. `RECEIPT_KILLS` is the number of kills, two by default.
+ * Kills a service during confirmations. Afterwards every receipt of a 200 response must exist, be complete, be charged once, and have
+ * a proof. `RECEIPT_KILLS` is the number of kills, two by default.
  */
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"

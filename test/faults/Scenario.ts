@@ -7,7 +7,7 @@ import * as Load from "#test/faults/Load.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** A required condition, and whether it held. */
+/** A condition that the scenario requires, and whether it held. */
 export interface Claim {
   readonly statement: string
   readonly holds: boolean
@@ -64,7 +64,7 @@ export const audit = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return claim
 })
 
-/** A fixed key: the log of a scenario needs no secrecy. */
+/** A fixed key, because the log of a scenario needs no secret. */
 const notaryKey = "c2NlbmFyaW9zIHNpZ24gd2l0aCB0aGlzIG9uZSBrZXk"
 
 export interface Plan<E, R> {
@@ -99,7 +99,7 @@ export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault
   return report
 })
 
-/** Claims of every scenario. */
+/** Returns the claims of every scenario. */
 export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
   { statement: `each of ${count.acknowledged} acknowledged requests has an event (${count.lost} lost)`, holds: count.lost === 0 },
   { statement: `no request has two events (${count.duplicates} have)`, holds: count.duplicates === 0 },

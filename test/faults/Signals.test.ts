@@ -21,7 +21,7 @@ const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess
   return { code, tookMs: (yield* Clock.currentTimeMillis) - before }
 })
 
-/** A folder for an embedded database. The finalizer stops a server that still runs. */
+/** Creates a folder for an embedded database. At the end a server that still runs is stopped. */
 const dataDir = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -32,7 +32,7 @@ const dataDir = Effect.gen(function* () {
 /** The server writes this file when it starts and removes it when it has stopped. */
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM or SIGINT", (it) => {
   it.effect("completes the requests in flight, and exits within 5 s", function* () {
     const sandbox = yield* Sandbox
     const service = yield* RunningService.spawn()
@@ -67,7 +67,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   })
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service with its own database", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("a service with an embedded database", (it) => {
   it.effect("recovers after SIGKILL on the same data, and stops all processes on SIGTERM", function* () {
     const dir = yield* dataDir
     const settings = { DATABASE_URL: "", DATA_DIR: dir }

@@ -1,4 +1,4 @@
-/** A service that cannot start reports the reason in one line, reveals no secret, and does not hang. */
+/** A service that cannot start logs the reason in one line without a secret, and does not hang. */
 import { Cause, Clock, Effect, Exit, Fiber, Redacted, Schedule, Schema } from "effect"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as Network from "#test/support/Network.ts"
@@ -7,7 +7,7 @@ import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** The log lines of a service that fails to start. */
+/** Starts a service that must fail, and returns its log lines. */
 const startLog = Effect.fnUntraced(function* (settings: RunningService.Settings) {
   const exit = yield* Effect.exit(RunningService.spawn(settings))
   if (Exit.isSuccess(exit)) return assert.fail("The service started")
@@ -17,7 +17,7 @@ const startLog = Effect.fnUntraced(function* (settings: RunningService.Settings)
   )
 }, Effect.flatten)
 
-/** The error of a failed start, as `main.ts` logs it. */
+/** Starts a service that must fail, and returns the message of the error. */
 const reasonOf = (settings: RunningService.Settings) =>
   Effect.map(Effect.flip(RunningService.start(settings)), ({ message }) => message)
 
@@ -33,9 +33,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   })
 
   it.effect.each([
-    ["knows no such role", { username: "absent-role", password: "keep-secret" }, /cannot be used: .*absent-role/u],
-    ["has no such database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]
-  ] as const)("reports at once that its server %s", function* ([, parts, expected]) {
+    ["does not know the role", { username: "absent-role", password: "keep-secret" }, /cannot be used: .*absent-role/u],
+    ["does not have the database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]
+  ] as const)("reports at once that the Postgres server %s", function* ([, parts, expected]) {
     const { url } = yield* TestDatabase
     const changed = Object.assign(new URL(Redacted.value(url)), parts)
     // The test would time out if the service waited.
@@ -44,7 +44,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
     assert.notInclude(reason, "keep-secret")
   })
 
-  it.effect("waits for its database until the timeout, and reports both", function* () {
+  it.effect("waits for its database until the timeout, and logs both the wait and the reason", function* () {
     const before = yield* Clock.currentTimeMillis
     const [waiting, end, ...more] = yield* startLog({
       DATABASE_URL: "postgresql://vatproof:keep-secret@127.0.0.1:9/vatproof",

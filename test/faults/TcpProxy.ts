@@ -9,7 +9,7 @@ export interface TcpProxy {
   readonly reset: Effect.Effect<void>
 }
 
-/** `choose` returns the port of 127.0.0.1 for a new connection, or null to close it. */
+/** Starts a proxy. `choose` returns the port of 127.0.0.1 for a new connection, or null to close the connection. */
 export const make = Effect.fnUntraced(function* (choose: () => number | null) {
   const targets = new Set<Socket>()
   const serve = (client: Socket) => {

@@ -1,4 +1,4 @@
-/** A caller with events for auditors to search, and an auditor's reading. */
+/** Creates a caller with events that an auditor can search, and decodes an auditor's search results. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -13,7 +13,7 @@ const company = { company_name: "Musterfirma GmbH", company_city: "Berlin", requ
 
 const Confirmed = Schema.Struct({ qualified_confirmation: Schema.Struct({ receipt_id: Schema.String }) })
 
-/** A key on a paid plan, a validation and a receipt of it. */
+/** Creates an API key on the plan business, with a validation and a receipt. */
 export const businessCaller = Effect.gen(function* () {
   const { newKey, validate } = yield* RunningService.RunningService
   const key = yield* newKey

@@ -25,7 +25,7 @@ export const temporaryFolder = Effect.acquireRelease(
 /** Settings of a signing service, with its own folder for its record of checkpoints. */
 export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
 
-/** A service that signs its log, with its surroundings. */
+/** Provides a service that signs its log, and its surroundings. */
 export const layerSigned = (settings: RunningService.Settings = {}) =>
   Layer.effect(
     RunningService.RunningService,
@@ -34,7 +34,7 @@ export const layerSigned = (settings: RunningService.Settings = {}) =>
 
 const auditors = AuditorTokens.layer.pipe(Layer.provide(EventStore.layer), Layer.provide(NodeCrypto.layer))
 
-/** A new auditor, with the header that carries the token. */
+/** Adds an auditor. Returns the token and the header that carries it. */
 export const newAuditor = (accountId: string | null = null, forDays = 30) =>
   Effect.gen(function* () {
     const { add } = yield* Auditors
@@ -44,7 +44,7 @@ export const newAuditor = (accountId: string | null = null, forDays = 30) =>
     return { auditorId, token: secret, headers: { authorization: `Bearer ${secret}` } }
   }).pipe(Effect.provide(auditors, { local: true }))
 
-/** The newest checkpoint of a service, once it covers `size` events. */
+/** Waits until the newest checkpoint of a service covers `size` events, and returns it. */
 export const checkpointOf = (service: ServiceClient, size: number) =>
   service.get("/v1/audit/checkpoint").pipe(
     Effect.map(({ status, text }) =>
@@ -54,7 +54,7 @@ export const checkpointOf = (service: ServiceClient, size: number) =>
     Effect.timeout("15 seconds")
   )
 
-/** Hashes of a tile by its path. */
+/** Returns the hashes of the tile at a path. */
 export const tileOf = Effect.fnUntraced(function* (service: ServiceClient, path: string) {
   const response = yield* HttpClient.get(`${service.baseUrl}/v1/audit/tile/${path}`)
   return new Uint8Array(yield* response.arrayBuffer)

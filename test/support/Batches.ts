@@ -48,7 +48,7 @@ const lastOf = ({ answeredAt, latest, list }: Step) => {
   return { type: "ReceiptIssued", data: `{"account_id":"of-${list}","answer":${answer},"key_id":"${list}","receipt":${receipt}}` }
 }
 
-/** `positions` maps the keys of the newest answers to their positions. */
+/** Builds the command of a step and its rows. `positions` maps the keys of the newest answers to their positions. */
 export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Prepared => {
   const { charge, epoch, events, expected, minute, newest, stream } = step
   const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)

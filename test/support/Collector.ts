@@ -1,6 +1,6 @@
 /**
- * An independent OpenTelemetry collector (@elastic/mockotlpserver), with what it received. It listens on the process's own
- * channels, so a test file has one of them. OTEL_SERVICE_NAME identifies the replica.
+ * Runs an independent OpenTelemetry collector (@elastic/mockotlpserver) and keeps the telemetry that it receives. It uses global
+ * diagnostics channels, so a test file has only one collector. OTEL_SERVICE_NAME tells the services apart.
  */
 import { MockOtlpServer, normalizeLogs, normalizeMetrics, normalizeTrace } from "@elastic/mockotlpserver"
 import { Array as Arr, Context, Effect, Layer, Schedule, Schema } from "effect"
@@ -98,7 +98,7 @@ const make = Effect.gen(function* () {
   const isOf = (service: string) => (part: { readonly resource: typeof Resource.Type }) =>
     part.resource.attributes["service.name"] === service
 
-  /** Everything of one service so far. */
+  /** Returns the spans that one service has sent so far. */
   const spansOf = (service: string) =>
     traces.flatMap((one) =>
       one.resourceSpans.filter(isOf(service)).flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
@@ -112,7 +112,7 @@ const make = Effect.gen(function* () {
       one.resourceLogs.filter(isOf(service)).flatMap((part) => part.scopeLogs.flatMap((scope) => scope.logRecords))
     )
 
-  /** Waits until something has arrived. */
+  /** Repeats `look` until it returns a value. */
   const until = <A>(look: () => A | undefined) =>
     Effect.sync(look).pipe(
       Effect.repeat({ schedule: Schedule.spaced("25 millis"), until: (found) => found !== undefined }),
@@ -140,7 +140,7 @@ export class Collector extends Context.Service<Collector, Effect.Success<typeof 
   static readonly layer = Layer.effect(Collector, make)
 }
 
-/** Settings with which a service exports everything to the collector soon. */
+/** Returns settings with which a service exports all telemetry to the collector, with short delays. */
 export const settingsFor = (url: string, service: string): Readonly<Record<string, string>> => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
   OTEL_SERVICE_NAME: service,

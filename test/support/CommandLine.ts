@@ -31,13 +31,13 @@ export const commandWith = Effect.fnUntraced(function* (
 
 export const command = (...args: ReadonlyArray<string>) => commandWith({}, ...args)
 
-/** The output of a command with --json. */
+/** Runs a command with --json and decodes its output. */
 export const commandJson = Effect.fnUntraced(function* <A, I>(schema: Schema.Codec<A, I>, ...args: ReadonlyArray<string>) {
   const { output } = yield* command(...args, "--json")
   return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(output)
 })
 
-/** `npm run vatproof -- …`, without npm. */
+/** Runs a command in a new process. Returns its output, its stderr and its exit code. */
 export const spawned = Effect.fnUntraced(function* (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) {
   const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
     cwd: join(import.meta.dirname, "../.."),

@@ -1,10 +1,10 @@
 /** Checks the elements of an XML document against the content models of its document type, without attributes and mixed content. */
 
-/** A content model as a regular expression over the names of the children, each followed by a comma. */
+/** Returns a content model as a regular expression over the names of the children, each followed by a comma. */
 const modelOf = (model: string) => {
   const text = model.replace(/\s+/gu, "")
   if (text === "EMPTY" || text === "(#PCDATA)") return /^$/u
-  // The commas of a model only separate: a space stands for those that the names bring along.
+  // Every name gets a comma of its own, which is a space until the commas between the names are removed.
   const parts = text
     .replace(/[A-Za-z0-9]+/gu, (name) => `(?:${name} )`)
     .replaceAll(",", "")
@@ -12,7 +12,7 @@ const modelOf = (model: string) => {
   return new RegExp(`^${parts}$`, "u")
 }
 
-/** Violations of the document type; empty if the document is valid. */
+/** Returns the violations of the document type; none if the document is valid. */
 export const invalidities = (xml: string, doctype: string): ReadonlyArray<string> => {
   const declared = new Map(
     [...doctype.replace(/<!--[\s\S]*?-->/gu, "").matchAll(/<!ELEMENT\s+(\w+)\s+([^>]+)>/gu)].map(([, name = "", model = ""]) => [

@@ -11,7 +11,7 @@ import * as People from "#test/support/People.ts"
 import type * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
 
-/** Limits that a run can reach. */
+/** Low limits, which a run reaches, for the plans starter and enterprise; high limits for the others. */
 export const settings: RunningService.Settings = {
   PLAN_BUSINESS_PER_MONTH: "1000000",
   PLAN_BUSINESS_PER_MINUTE: "100000",
@@ -51,7 +51,7 @@ const idsOf = Effect.fnUntraced(function* (key: string) {
   return yield* find(key)
 })
 
-/** A key with a validation and receipts, whose rows FilledLog.fill copies. */
+/** Creates a key with a validation and a receipt, whose rows FilledLog.fill copies. */
 export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   const key = yield* newPaidKey(service)
   assert.strictEqual((yield* service.validate("ATU12345678", { key })).status, 200)
@@ -60,7 +60,7 @@ export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   return { key, keyId, accountId, receiptId } satisfies Busy
 })
 
-/** Sends a request and asserts the status, because an unexpected error would run fewer statements. */
+/** Returns a function that sends a request and asserts its status: an unexpected error would run fewer statements. */
 const make = (service: ServiceClient, asked: Set<string>) =>
   Effect.fnUntraced(function* (status: number, operation: string, path: string, more: Ask = {}) {
     const [method = ""] = operation.split(" ")
@@ -278,7 +278,7 @@ const tiles = Effect.fnUntraced(function* (expect: Expect, isFilled: boolean) {
   yield* expect(200, `${tile}.p/{width}`, "/v1/audit/tile/0/000.p/3")
 })
 
-/** Calls every endpoint once. Returns the names of the operations. */
+/** Calls every endpoint, each in its variants. Returns the names of the operations. */
 export const drive = Effect.fnUntraced(function* (service: ServiceClient, options: Drive) {
   const { busy, isFilled, run } = options
   const asked = new Set<string>()

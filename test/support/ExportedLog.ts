@@ -9,7 +9,7 @@ import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 export const key = formatVerifier(signer)
-/** A line of a proof, with a leaf beside the proved one. */
+/** Returns the line `extra` of a proof, with which it carries a leaf. */
 export const carrying = (leaf: string) => `extra ${Buffer.from(leaf).toString("base64")}`
 
 const company = { company_name: 'Müller & "Söhne"; GmbH', company_city: "Köln", requester_vat_id: "DE123456789" }
@@ -34,7 +34,7 @@ const exported = Effect.gen(function* () {
   const directory = join(folder, "export")
   const { failure } = yield* command("audit", "export", "--out", directory)
   assert.isNull(failure)
-  // No event contains this plan, and audits compare plans with events.
+  // `setPlan` appends no event, and audits compare plans with events: the plan of the account's events is restored.
   yield* RunningService.setPlan(apiKey, "free")
   return Exported.of({ folder, directory, apiKey })
 })

@@ -16,7 +16,7 @@ export const staleVatId = "HU10999301"
 const answeredAt = `to_char((now() - interval '30 hours') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /**
- * The subject of event i. Every 60th is a receipt of the busy key, every 10th a validation of the busy key; the rest are the
+ * SQL that appends the events. Every 60th is a receipt of the busy key, every 10th a validation of the busy key. The others are the
  * registrations of the accounts and validations of their keys.
  */
 const events = `
@@ -56,7 +56,7 @@ const events = `
     SELECT 0, m.position, b.document, b.retain_until FROM made m, busy b WHERE m.kind = 'receipt';
   UPDATE vatproof.logs SET next_position = next_position + ${size}, last_recorded_at = now()`
 
-/** The streams, meters, lists, answers and slots of these events, and tiles of a level that no tree reaches. */
+/** SQL that adds the streams, meters, lists and answers of these events, and tiles of a level that no tree reaches. */
 const others = `
   INSERT INTO vatproof.streams AS s (log_id, stream_id, version, first_position, last_position)
     SELECT 0, m.stream_id, count(*), min(m.position), max(m.position) FROM made m GROUP BY m.stream_id
@@ -81,7 +81,7 @@ const others = `
     ON CONFLICT DO NOTHING;
   UPDATE vatproof.projections SET position = (SELECT next_position FROM vatproof.logs)`
 
-/** Accounts with contacts, keys, tokens, mails and auditors; rate windows. */
+/** SQL that adds accounts with contacts, keys, tokens, mails, auditors and tasks, and rate windows. */
 const people = `
   CREATE UNLOGGED TABLE person AS SELECT i, md5(i::text)::uuid AS id FROM generate_series(0, ${accounts - 1}) AS i;
   INSERT INTO vatproof.accounts (account_id, plan, verified_at, created_at) SELECT id, 'free', now(), now() FROM person;
@@ -106,7 +106,7 @@ const people = `
     SELECT 'minute/key-' || md5(i::text)::uuid, 1, now() + interval '1 minute' FROM generate_series(1, 20000) AS i;
   INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at) SELECT 'login/' || id, ARRAY[now()], now() + interval '15 minutes' FROM person`
 
-/** Adds all rows. Services may run on the database meanwhile. */
+/** Adds all rows. Services may run on the database at the same time. */
 export const fill = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const statements = [
@@ -120,7 +120,7 @@ export const fill = Effect.gen(function* () {
 /** The newest checkpoint must have more events than this when `addCheckpoints` runs. */
 export const fewest = 10_000
 
-/** Adds checkpoints below the newest one, which nothing reads. */
+/** Adds unused checkpoints below the newest one. */
 export const addCheckpoints = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`INSERT INTO vatproof.checkpoints (log_id, size, note)

@@ -47,7 +47,7 @@ interface Fact {
   readonly stream: string
   readonly event: DomainEvent
   readonly meter?: string
-  /** Further appended data. */
+  /** A second fact, appended in the same transaction. */
   readonly also?: Fact
   readonly identity?: EventIdentity
 }
@@ -89,7 +89,7 @@ const claimOf = ({ what, who }: Happening): Fact => {
   }
 }
 
-/** A batch of an item for three VAT IDs, a malformed one, and a duplicate. */
+/** Returns the events of a batch: three items with VAT IDs, a malformed item, and a duplicate. */
 const batchOf = (
   stream: string,
   facts: { readonly batch_id: string; readonly account_id: string; readonly key_id: string }
@@ -104,7 +104,7 @@ const batchOf = (
 
 const secretOf = ({ key_id }: { readonly key_id: string }) => key_id.replaceAll("-", "").repeat(2)
 
-/** `number` makes unique names; `owner` is the account of the key. */
+/** Returns the fact of a happening. `number` makes unique names; `owner` is the account of the key. */
 const factOf = (happening: Happening, number: number, owner: number): Fact => {
   const { kind, what, who } = happening
   const [account_id, auditor_id] = [id("ac", owner), id("ad", who)]
@@ -200,7 +200,7 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
 
 let number = 0
 
-/** The preconditions of events, and the events that can occur once. */
+/** Returns whether a happening is possible after those in `happened`, and then adds it. */
 const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
   const needs: Readonly<Record<string, string>> = {
     verified: `account ${who}`,

@@ -14,13 +14,13 @@ export const get = (url: string, ...headers: ReadonlyArray<string>) =>
 export const post = (url: string, body: string, ...headers: ReadonlyArray<string>) =>
   `POST ${url} HTTP/1.1\r\n${["Host: x", `Content-Length: ${body.length}`, ...headers].join("\r\n")}\r\n\r\n${body}`
 
-/** The body of the app's response. */
+/** Returns the body of the app's response to a request. */
 export const said = (method: string, url: string, body = "") => `<${method} ${url} ${body}>`
 
 /** More bytes than the kernel buffers for a client that does not read. */
 export const hugeBody = "x".repeat(40_000_000)
 
-/** Adds each URL to `started`. `/slow` waits for `slow`, and `/unread` responds without reading the request body. */
+/** The app adds each URL to `started`. Its `/slow` waits for `slow`, and `/unread` responds without reading the request body. */
 const makeApp = Effect.fnUntraced(function* (slow: Effect.Effect<void>, started: Array<string>) {
   const request = yield* HttpServerRequest.HttpServerRequest
   started.push(request.url)
@@ -83,7 +83,7 @@ export const served = Effect.fnUntraced(function* (client: RawHttp.Client) {
   yield* client.until(has(said("GET", "/quick")))
 })
 
-/** Whether a text contains these parts in this order. */
+/** Returns a predicate: whether a text contains these parts in this order. */
 export const has =
   (...parts: ReadonlyArray<string>) =>
   (text: string) => {
@@ -95,7 +95,7 @@ export const has =
     })
   }
 
-/** Node's own server in front of the same app. */
+/** Starts the same app behind Node's own server. */
 export const listenAlone = Effect.gen(function* () {
   const listener = NodeHttpServer.layer(() => createServer({ requireHostHeader: false }), { port: 0, host: "127.0.0.1" })
   return RawHttp.open(portOf(yield* Layer.build(HttpServer.serve(makeApp(Effect.void, [])).pipe(Layer.provideMerge(listener)))))

@@ -1,5 +1,6 @@
 /**
- * A log of 605 events, of which 600 are signed, the possible changes of a superuser, and the finding that an audit must report.
+ * Makes a log of 605 events, of which 600 are signed. Lists the changes that a superuser can make, each with the finding that an
+ * audit must report.
  */
 import { Effect } from "effect"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -43,8 +44,8 @@ const moved = (table: string, columns: string, where: string) =>
 const stranger = "CREATE FUNCTION vatproof.stranger() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 
 /**
- * A change, and the finding it must cause. The test compares the whole sentence, because another check may find the same change
- * by chance.
+ * Changes of the log, each with its finding. The whole sentence of the finding is compared, because another check may find the
+ * same change by chance.
  */
 export const attacks: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, finding: RegExp]> = [
   ...(
@@ -264,7 +265,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^900: there is a personal document outside of the positions of the log$/mu
   ],
   [
-    "a personal document of another log",
+    "a personal document moved to another log",
     ["UPDATE vatproof.personal_documents SET log_id = 1 WHERE position = 321"],
     /^321: there is a personal document of log 1, which does not exist$/mu
   ]

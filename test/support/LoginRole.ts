@@ -5,7 +5,7 @@ import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const password = "of-a-test"
 
-/** Its name, and the URL with which it logs in. */
+/** Creates the role. Returns its name, and the URL with which it logs in. */
 export const make = Effect.gen(function* () {
   const { name, url } = yield* TestDatabase
   const login = `login_${name.slice(-12)}`

@@ -43,7 +43,8 @@ export class MailServer extends Context.Service<
   }
 >()("vatproof/test/MailServer") {}
 
-const refusal = (responseCode: number) => Object.assign(new Error(`Told to answer ${responseCode}`), { responseCode })
+const refusal = (responseCode: number) =>
+  Object.assign(new Error(`The test requested the reply ${responseCode}`), { responseCode })
 
 /** A free port that stays reserved for the server while it is down. */
 const freePort = Effect.callback<number>((resume) => {

@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as MailServer from "#test/support/MailServer.ts"
 
-/** Waits for this number of tokens in the mails to an address. Reads confirmation links, or links to another path. */
+/** Waits for `count` tokens in the mails to an address, and returns them. `path` selects the links that contain the tokens. */
 export const tokensFor = Effect.fnUntraced(function* (email: string, count: number, path = "verify-email") {
   const { arrived } = yield* MailServer.MailServer
   const tokens = Effect.map(arrived, (mails) =>

@@ -1,4 +1,4 @@
-/** Callers, and replicas of the metering on one database that count and charge them. */
+/** Callers, and replicas of the metering that count and charge their calls on one database. */
 import { Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
@@ -10,7 +10,7 @@ import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 
-/** A replica's metering. Replicas share nothing but the database. */
+/** Builds the metering of one replica. Replicas share nothing but the database. */
 export const replica = Effect.map(
   Layer.build(Layer.fresh(PgMetering.layer.pipe(Layer.provide(Layer.fresh(EventStore.layer)), Layer.provide(NodeCrypto.layer)))),
   Context.get(Metering)

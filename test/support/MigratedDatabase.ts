@@ -6,7 +6,7 @@ import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
-/** A pool as the administrator: for operators' actions, and for attacks beyond the rights of the service's role. */
+/** Runs an effect as the administrator: for operators' actions, and for attacks beyond the rights of the service's role. */
 export const asAdministrator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(TestDatabase.TestDatabase, ({ url }) =>
     Effect.provide(effect, Postgres.layerAdministrator({ url, maxConnections: 4 }), { local: true })

@@ -9,7 +9,7 @@ export const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
 /** The prefix of the 32 bytes of an Ed25519 public key (RFC 8410). */
 const keyPrefix = Buffer.from("302a300506032b6570032100", "hex")
 
-/** Whether OpenSSL accepts the signature of this Ed25519 key over the message. */
+/** Returns whether OpenSSL accepts the signature of this Ed25519 key over the message. */
 export const opensslVerifies = (publicKey: Uint8Array, message: string, signature: Uint8Array) => {
   const folder = mkdtempSync(join(tmpdir(), "vatproof-openssl-"))
   const file = (name: string, content: string | Uint8Array) => {

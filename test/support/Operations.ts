@@ -21,7 +21,7 @@ export const Usage = Schema.Struct({
   anonymous: Schema.optionalKey(Schema.Struct({ addresses: Schema.Int, used: Schema.Int }))
 })
 
-/** A service with the default limits of plans, on which a test can create many accounts. */
+/** Settings with the default limits of plans, and without limits on the number of accounts and calls of a test. */
 export const settings = { ...RunningService.ownLimits, PLAN_FREE_PER_MINUTE: "1000", REGISTRATIONS_PER_DAY: "1000" }
 
 /** Flags that commands require if they reduce a customer's rights. */
@@ -29,7 +29,7 @@ export const why = ["--reason", "a test"] as const
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
 
-/** The key of a new account. */
+/** Registers an account and returns its key. */
 export const register = Effect.fnUntraced(function* (email: string) {
   const { post } = yield* RunningService.RunningService
   const { body } = yield* post("/v1/register", { email })

@@ -50,7 +50,7 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
     return accountId
   })
 
-  /** Requests a mail, or another one. */
+  /** Requests a mail to an account. */
   const ask = (accountId: string, email: string) =>
     Effect.flatMap(EmailQueue, (mails) => mails.enqueue({ purpose: "verify_email", accountId, email, token })).pipe(
       Effect.provide(context)
@@ -71,7 +71,7 @@ const MailRow = Schema.Struct({
   due_in_ms: Schema.Int
 })
 
-/** The mails of an account, oldest first. */
+/** Returns the mails of an account, oldest first. */
 export const mailsOf = Effect.fnUntraced(function* (accountId: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

@@ -4,7 +4,7 @@ import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
 
-/** A fresh API key of a paid account. */
+/** Registers an account on a paid plan and returns its API key. */
 export const newPaidKey = Effect.fnUntraced(function* (client: ServiceClient, plan: PlanName = "business") {
   const key = yield* client.newKey
   yield* RunningService.setPlan(key, plan)
@@ -30,7 +30,7 @@ const Confirmed = Schema.Struct({
   qualified_confirmation: Schema.Struct({ receipt_id: Schema.String, issued_at: Schema.String })
 })
 
-/** Receipt id in the response to a confirmation. */
+/** Decodes the id and the time of the receipt in the response to a confirmation. */
 export const decodeConfirmed = Schema.decodeUnknownEffect(Confirmed)
 
 export const receiptIdOf = (reply: Reply) =>

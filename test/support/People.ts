@@ -25,7 +25,7 @@ export const bearing = (token: string): Ask => ({ headers: { authorization: `Bea
 
 const users = MutableRef.make(0)
 
-/** A new verified user with an access token. */
+/** Signs up a user, who is verified at once. Returns the user's access token and account id. */
 export const newUser = Effect.fnUntraced(function* (service: ServiceClient) {
   const email = `user${MutableRef.incrementAndGet(users)}@example.com`
   const { token, user_id } = yield* Effect.flatMap(signUp(service, email), ({ body }) => decodeToken(body))

@@ -13,7 +13,7 @@ interface Exception {
   readonly readAtMost: number
 }
 
-/** Statements with a reason to read more rows than they return. */
+/** Statements that may read more rows than they return, each with the reason. */
 const exceptions: ReadonlyArray<Exception> = [
   {
     statement: /FROM vatproof\.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000/u,
@@ -42,10 +42,10 @@ const total = (node: PlanNode, count: number | undefined) => Math.round((count ?
 const rowsOf = (node: PlanNode) => total(node, node["Actual Rows"])
 const nodesOf = (node: PlanNode): ReadonlyArray<PlanNode> => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
 
-/** Whether a node reads a table. A function scan does not: the statements in the function are checked separately. */
+/** Returns whether a node reads a table. A function scan does not: the statements in the function are checked separately. */
 const isOfTable = (node: PlanNode) => node["Relation Name"] !== undefined
 
-/** The number of rows that a statement returns or changes, whichever is larger. */
+/** Returns the number of rows that a statement returns or changes, whichever is larger. */
 const givenBy = ([top, ...below]: ReadonlyArray<PlanNode>) => {
   const changed = [top, ...below].flatMap((node) =>
     node?.["Node Type"] === "ModifyTable" ? (node.Plans?.slice(0, 1) ?? []) : []
@@ -68,7 +68,7 @@ const faultsOfNode = (node: PlanNode, readAtMost: number, removedAtMost: number)
   ]
 }
 
-/** The faults of a statement's plan, each with the statement. */
+/** Returns the faults of a statement's plan, each with the statement. */
 export const faultsOf = ({ plan, query }: Explained): ReadonlyArray<string> => {
   const nodes = nodesOf(plan)
   const given = givenBy(nodes)

@@ -52,10 +52,10 @@ export const settings = [
 /** Options of a session whose statements are explained. */
 export const sessionOptions = "-c auto_explain.log_min_duration=0"
 
-/** An entry of the service's own connections (Postgres.ts). */
+/** Matches a log entry with a plan of the service's connections, whose application name is `vatproof`. */
 const entry = /^vatproof\|LOG: {2}duration: \S+ ms {2}plan:\n(?<json>(?:\t.*\n)+)/gmu
 
-/** Plans logged after the first `from` characters, and the current length of the log. */
+/** Returns the plans logged after the first `from` characters, and the current length of the log. */
 export const read = Effect.fnUntraced(function* (file: string, from: number) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* fs.readFileString(file)

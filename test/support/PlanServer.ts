@@ -12,7 +12,7 @@ import * as MailServer from "#test/support/MailServer.ts"
 import * as PlanLog from "#test/support/PlanLog.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-/** Its log file. */
+/** The running server. `log` is the path of its log file. */
 export class PlanServer extends Context.Service<PlanServer, { readonly log: string }>()("vatproof/support/PlanServer") {}
 
 const settings = [
@@ -25,13 +25,13 @@ const settings = [
   "shared_buffers=256MB"
 ]
 
-/** As root the server runs as another user, like PostgresServer. */
+/** The user of the server if the tests run as root, which Postgres refuses. */
 const user = Option.liftPredicate({ uid: 65_534, gid: 65_534 }, () => process.getuid?.() === 0)
 
-/** The folder of Debian's programs of a version. */
+/** Returns the folder of the programs of a Postgres version in Debian. */
 export const debianPrograms = (version: number) => `/usr/lib/postgresql/${version}/bin`
 
-/** The folder of the embedded server's programs. */
+/** Returns the folder of the embedded Postgres's programs. */
 export const embeddedPrograms = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { postgres } = yield* Binaries.locate(yield* fs.makeTempDirectoryScoped(), user)

@@ -2,7 +2,7 @@
 import { Console, Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 
-/** The output of `promtool check metrics`: empty if the metrics are valid; null, with a message, if promtool is not installed. */
+/** Returns the output of `promtool check metrics`, empty if the metrics are valid. Returns null if promtool is not installed. */
 export const checkMetrics = (text: string) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -14,6 +14,6 @@ export const checkMetrics = (text: string) =>
     })
   ).pipe(
     Effect.catchTag("PlatformError", () =>
-      Effect.as(Console.log("promtool is not installed (apt-get install prometheus): the check of /metrics is left out"), null)
+      Effect.as(Console.log("promtool is not installed (apt-get install prometheus): the check of /metrics is skipped"), null)
     )
   )

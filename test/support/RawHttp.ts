@@ -20,7 +20,7 @@ export const exchange = (port: number, bytes: string | Uint8Array) =>
     return Effect.sync(() => socket.destroy())
   }).pipe(Effect.timeout("10 seconds"))
 
-/** The first response in the text. */
+/** Parses the first response in the text. */
 export const readReply = (text: string): Reply => {
   const [head = "", ...rest] = text.split("\r\n\r\n")
   const [statusLine = "", ...lines] = head.split("\r\n")

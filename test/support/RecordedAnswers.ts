@@ -1,6 +1,6 @@
 /** Recorded answers of the live sources, reduced to the fields that matter. */
 
-/** VIES, 2026-10-03, for CZ45274649. */
+/** The answer of VIES about CZ45274649, recorded 2026-10-03. */
 export const viesAnswer = {
   countryCode: "CZ",
   vatNumber: "45274649",
@@ -13,10 +13,10 @@ export const viesAnswer = {
   traderNameMatch: "NOT_PROCESSED"
 }
 
-/** VIES' envelope of an error, 2025-06-03. */
+/** Returns an error of VIES, as recorded 2025-06-03. */
 export const viesError = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
 
-/** The BZSt, 2025-09-22, to a qualified confirmation. */
+/** The answer of the BZSt to a qualified question, recorded 2025-09-22. */
 export const bzstAnswer = {
   id: "5b1f4b5f03c27585",
   anfrageZeitpunkt: "2025-09-22T18:33:04.564553064+02:00",
@@ -27,7 +27,7 @@ export const bzstAnswer = {
   ergOrt: "A"
 }
 
-/** The BZSt's answer to a plain validation. */
+/** Returns an answer of the BZSt to a plain question. */
 export const bzstStatus = (status: string, more: object = {}) => ({
   id: bzstAnswer.id,
   anfrageZeitpunkt: bzstAnswer.anfrageZeitpunkt,

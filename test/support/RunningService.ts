@@ -1,5 +1,5 @@
 /**
- * The whole service on a database and a sandbox of its own, in this process or as a real one.
+ * Runs the whole service on a new database and a sandbox, in this process or in a new one.
  *
  *     layer(RunningService.layer(), { excludeTestServices: true })("…", (it) => …)
  *     const { ask } = yield* RunningService.RunningService        // one service
@@ -45,14 +45,14 @@ import * as TestDatabase from "#test/support/TestDatabase.ts"
 /** Settings by their names in the environment. An empty value removes a default. */
 export type Settings = Readonly<Record<string, string>>
 
-/** Settings of most tests: high limits except two, a requester for the BZSt, and clients distinguished by a header. */
+/** Settings of most tests: high limits, a requester for the BZSt, and clients with the address in X-Forwarded-For. */
 const generous: Settings = {
   ANONYMOUS_LIFETIME: "100000",
   ANONYMOUS_PER_MINUTE: "100000",
   PLAN_FREE_PER_MONTH: "100000",
   PLAN_FREE_PER_MINUTE: "100000",
   PLAN_STARTER_PER_MINUTE: "100000",
-  // For tests of rejections.
+  // Low limits for tests of rejections.
   PLAN_STARTER_PER_MONTH: "1",
   PLAN_ENTERPRISE_PER_MINUTE: "2",
   PLAN_BUSINESS_PER_MONTH: "1000000",
@@ -66,7 +66,7 @@ const generous: Settings = {
   ADMIN_PORT: "0"
 }
 
-/** The service's default limits. */
+/** Settings that remove all limits of `generous`, so that the service's defaults apply. */
 export const ownLimits: Settings = Object.fromEntries(
   Object.keys(generous)
     .filter((name) => name.includes("PER_") || name.includes("LIFETIME"))
@@ -90,7 +90,7 @@ export interface Replica extends ServiceClient.ServiceClient {
   readonly port: number
   /** Moves the replica's clock ahead. The clocks of the database and the sandbox do not move. */
   readonly travel: (ahead: Duration.Input) => Effect.Effect<void>
-  /** Stops it as SIGTERM does; otherwise it stops with its scope. */
+  /** Stops the replica as SIGTERM does. A replica that is not stopped ends with its scope. */
   readonly stop: Effect.Effect<void>
 }
 
@@ -107,7 +107,7 @@ const idleReplicas = Layer.effect(
 
 export class RunningService extends Context.Service<RunningService, Replica>()("vatproof/test/RunningService") {}
 
-/** A real clock that can be moved ahead, which also ends the sleeps that are due by then. */
+/** Returns a real clock that `travel` moves ahead. This also ends the sleeps that are due by then. */
 const makeClock = (real: Clock.Clock) => {
   const ahead = MutableRef.make(0)
   const sleepers = new Set<{ readonly until: number; readonly wake: () => void }>()
@@ -140,7 +140,7 @@ const makeClock = (real: Clock.Clock) => {
   return { clock, travel, goBack }
 }
 
-/** An unused port outside of the ephemeral range. */
+/** Returns an unused port outside of the ephemeral range. */
 export const freePort = Effect.gen(function* () {
   const random = yield* SecureRandom.SecureRandom
   return 10_000 + (Number.parseInt((yield* random.uuidV4()).slice(0, 4), 16) % 20_000)
@@ -166,7 +166,7 @@ const platform = Layer.mergeAll(NodeServices.layer, SecureRandom.layerWebCrypto)
 
 interface Started {
   readonly replica: Replica
-  /** Undoes `travel`. False if the replica has stopped, or has an open circuit of a source. */
+  /** Undoes `travel`. Returns false if the replica cannot be reused: it has stopped, or a source is not operational. */
   readonly restore: Effect.Effect<boolean>
 }
 
@@ -198,13 +198,13 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   return { replica, restore } satisfies Started
 })
 
-/** Starts a separate replica in this process; it is ready when this returns, and stops with the scope. */
+/** Starts a new replica in this process. It is ready when this returns, and stops with the scope. */
 export const start = (settings: Settings = {}) => Effect.map(launch(settings), ({ replica }) => replica)
 
-/** Each service holds connections to the database and runs background jobs. */
+/** Limit of idle replicas, because each holds connections to the database and runs background jobs. */
 const maxIdle = 6
 
-/** A replica for exclusive use until the scope ends. */
+/** Returns an idle replica with these settings, or starts one. The caller has it alone until its scope ends. */
 export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
   const { idle, scope } = yield* IdleReplicas
   const key = JSON.stringify(Object.entries(settings).toSorted())
@@ -237,17 +237,17 @@ const groundOn = (database: typeof TestDatabase.layerClient) =>
 /** The surroundings of a service: a database (and a pool as its administrator), sandbox, mail server, HTTP client. */
 export const layerGround = groundOn(TestDatabase.layerClient)
 
-/** The same with an empty database. */
+/** The surroundings of a service with an empty database, which has no migrations. */
 export const layerEmptyGround = groundOn(TestDatabase.layerEmptyClient)
 
-/** A service with its surroundings. */
+/** Provides a service and its surroundings. */
 export const layer = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerGround))
 
-/** The surroundings shared by all files of a worker that tolerate each other's events. They end with the worker. */
+/** The surroundings of a Vitest worker. Its test files share them if they tolerate the events of other files. */
 const worker = ManagedRuntime.make(layerGround)
 
-/** The service in its initial state: no validations, limits or addresses. */
+/** Provides the worker's surroundings without cached answers, used-up limits and addresses of earlier files. */
 export const layerSharedGround = Layer.effectDiscard(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -258,7 +258,7 @@ export const layerSharedGround = Layer.effectDiscard(
   })
 ).pipe(Layer.provideMerge(Layer.effectContext(worker.contextEffect)))
 
-/** A service on the worker's shared surroundings. */
+/** Provides a service on the worker's shared surroundings. */
 export const layerShared = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerSharedGround))
 
@@ -272,21 +272,21 @@ export const recover = ({ get, travel }: Replica) =>
     Effect.timeout("10 seconds")
   )
 
-/** Puts the account of a key on another plan. */
+/** Changes the plan of a key's account, without an event. */
 export const setPlan = Effect.fnUntraced(function* (key: string, plan: PlanName) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE vatproof.accounts SET plan = ${plan}
     WHERE account_id = (SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
 })
 
-/** Gives the account of a key a quota of its own. */
+/** Changes the monthly quota of a key's account, without an event. */
 export const setQuota = Effect.fnUntraced(function* (key: string, perMonth: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE vatproof.accounts SET per_month = ${perMonth}
     WHERE account_id = (SELECT account_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
 })
 
-/** The log as text, to search for data that must be absent. */
+/** Returns the log as text, to search it for data that must be absent. */
 export const everythingLogged = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

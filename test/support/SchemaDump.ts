@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 
-/** One paragraph per object. The current role, which has migrated, is shown as "administrator". */
+/** Returns one paragraph per object. The current role, which has migrated, is shown as "administrator". */
 export const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

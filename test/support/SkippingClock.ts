@@ -3,7 +3,7 @@ import { Clock, Duration, Effect } from "effect"
 
 const second = Duration.seconds(1)
 
-/** Runs an effect on such a clock, and returns the sum of the ended waits in ms. */
+/** Returns `on`, which runs an effect on such a clock, and `waits`, which returns the ended waits in milliseconds. */
 export const make = () => {
   const waits: Array<number> = []
   const millis = () => waits.reduce((before, wait) => before + wait, 0)

@@ -19,7 +19,7 @@ export const sourceAnswer: Answer = {
 /** The part of an answer that an event contains, as JSON. */
 export const answerJson: Schema.JsonObject = Schema.encodeSync(AnswerFacts)(sourceAnswer)
 
-/** A source's answer about a VAT ID, with the current time. */
+/** Returns the event of a validation that a source has answered. */
 export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
   VatIdVerified.make(
     {

@@ -27,16 +27,16 @@ export class StandIn extends Context.Service<
   }
 >()("vatproof/test/StandIn") {}
 
-/** Never answers. */
+/** A script that never answers. */
 export const silence: Script = () => Effect.never
 
-/** Sends the bytes and keeps the connection. */
+/** Returns a script that sends the bytes and keeps the connection open. */
 export const raw =
   (bytes: string | Uint8Array): Script =>
   (call) =>
     call.write(bytes)
 
-/** A complete response with a correct length. `body` is sent unchanged if it is bytes or text, and as JSON otherwise. */
+/** Returns a script that sends a complete response. `body` is sent unchanged if it is bytes or text, otherwise as JSON. */
 export const answer =
   (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Script =>
   (call) => {

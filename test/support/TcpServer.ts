@@ -7,7 +7,7 @@ const portOf = (server: Server) => {
   return address === null || typeof address === "string" ? 0 : address.port
 }
 
-/** `sockets` are the open connections; with port 0 the system picks a free one. */
+/** Starts the server. `sockets` are its open connections. Port 0 means any free port. */
 export const make = Effect.fnUntraced(function* (
   serve: (socket: Socket) => void,
   { port = 0, ...options }: ServerOpts & { readonly port?: number } = {}

@@ -3,7 +3,7 @@
  *
  *     it.effect("revokes a key", function* () { … })
  *
- * A body that is an effect, as of `Effect.map`, stays a function that returns it.
+ * A body may also be a function that returns an effect.
  */
 import * as Vitest from "@effect/vitest"
 import { Effect, type Layer, type Scope } from "effect"
@@ -35,7 +35,7 @@ const testerOf = <R>(tester: Vitest.Vitest.Tester<R>): Tester<R> =>
     prop: tester.prop
   })
 
-/** Vitest's functions expect themselves as `this`, so all others are left to a proxy. */
+/** Replaces `effect` and `live` by a proxy, because the other functions of Vitest expect the original object as `this`. */
 function withGenerators<R>(methods: Vitest.Vitest.MethodsNonLive<R>): It<R>
 function withGenerators<R>(methods: Vitest.Vitest.MethodsNonLive<R>): object {
   const effect = testerOf(methods.effect)
@@ -53,7 +53,7 @@ export const layer =
   (name: string, suite: (it: It<R>) => void) =>
     Vitest.layer(shared, options)(name, (it) => suite(withGenerators(it)))
 
-/** Testers that give each test a layer of its own. */
+/** Returns testers that build the layer anew for each test. */
 export const fresh = <R, E>(own: Layer.Layer<R, E>) => {
   const testerOfOwn = (
     tester: Tester<Scope.Scope>

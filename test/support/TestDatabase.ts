@@ -35,15 +35,15 @@ export const layer = Layer.effect(
   Effect.suspend(() => make(inject("runName")))
 ).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 
-/** A database without migrations. */
+/** Creates a database without migrations, and drops it in the end. */
 export const layerEmpty = Layer.effect(TestDatabase, make("template0 ENCODING 'UTF8' LOCALE 'C'")).pipe(
   Layer.provide(NodeCrypto.layerSecureRandom)
 )
 
 const client = Layer.unwrap(Effect.map(TestDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 8 })))
 
-/** A pool of connections to a database of its own. */
+/** A new database with all migrations, and a pool of connections to it. */
 export const layerClient = client.pipe(Layer.provideMerge(layer))
 
-/** The same for one without migrations. */
+/** A new database without migrations, and a pool of connections to it. */
 export const layerEmptyClient = client.pipe(Layer.provideMerge(layerEmpty))

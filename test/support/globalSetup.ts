@@ -1,6 +1,6 @@
 /**
- * One Postgres for the whole run: the one in TEST_DATABASE_URL, else a container if a Docker engine answers, else the embedded
- * one. The migrations run once, in a template; every test file has a copy of it (TestDatabase.ts).
+ * Provides one Postgres for the whole run: the server of TEST_DATABASE_URL, else a container if a Docker engine answers, else the
+ * embedded Postgres. The migrations run once, in a template database that TestDatabase.ts copies.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -30,7 +30,7 @@ import * as Postgres from "#infra/postgres/Postgres.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The URL of a role that may create databases. The database it names stays as it is. */
+    /** The URL of a role that may create databases. The tests do not change the database of this URL. */
     readonly administratorUrl: string
     /** Prefix of the databases that the run creates on the server; the template has exactly this name. */
     readonly runName: string
@@ -58,13 +58,13 @@ class TestServer extends Context.Service<TestServer, Server>()("vatproof/support
 
 class NoContainer extends Data.TaggedError("NoContainer")<{ readonly message: string }> {}
 
-/** Test data need not survive a crash of the machine. */
+/** Settings without durability, because test data need not survive a crash of the machine. */
 const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"]
 const flags = settings.flatMap((setting) => ["-c", setting])
 
 const image = "postgres:17-alpine"
 
-/** testcontainers finds the engine. It runs in a process of its own, because an engine that hangs would keep this process alive. */
+/** The program that looks for a container engine. It is a process, because an engine that hangs would keep this process alive. */
 const askForEngine = `import("testcontainers").then((module) => module.getContainerRuntimeClient()).then(
   () => process.exit(0),
   () => process.exit(1)
@@ -138,7 +138,7 @@ const server = Effect.gen(function* () {
 
 const runName = `vatproof_test_${process.pid}`
 
-/** The template; at the end it is dropped, with every database that a worker left behind. */
+/** Creates the template. At the end it is dropped, and so is every database that a worker left behind. */
 const withTemplate = Effect.gen(function* () {
   const started = yield* server
   const template = new URL(Redacted.value(started.url))
@@ -151,7 +151,7 @@ const withTemplate = Effect.gen(function* () {
   return started
 })
 
-/** The collation on every server, so that the order of rows is equal. */
+/** Creates the template with a fixed collation, so that the order of rows is the same on every server. */
 const createTemplate = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`CREATE DATABASE ${sql(runName)} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`.unprepared

@@ -38,7 +38,7 @@ const run = Effect.fnUntraced(function* (
   return { output, code: Number(code) }
 })
 
-/** A service that returns 503 to the first call and answers the second. */
+/** Starts a server that answers the first call with 503 and later calls with a validation. */
 const overloadedOnce = Effect.gen(function* () {
   let calls = 0
   const server = createServer((_, response) => {
@@ -59,7 +59,7 @@ const overloadedOnce = Effect.gen(function* () {
 layer(RunningService.layerShared(), { excludeTestServices: true })("the examples", (it) => {
   describe.each(languages)("in $name", (language) => {
     const isMissing = !isHere(language.needs)
-    beforeEach((context) => context.skip(isMissing, `left out: ${language.needs} is not installed`))
+    beforeEach((context) => context.skip(isMissing, `skipped: ${language.needs} is not installed`))
 
     it.effect("validate, and report errors", function* () {
       const { baseUrl, newKey } = yield* RunningService.RunningService

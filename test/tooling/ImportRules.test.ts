@@ -91,7 +91,7 @@ const importsNamespace: Form = {
   always: []
 }
 
-/** All forms of imports, because a form that the rule misses would bypass the table. */
+/** All forms of imports, because a form that the lint rule does not see could bypass the table above. */
 const forms: Readonly<Record<string, Form>> = {
   "a namespace import": importsNamespace,
   "a named import": {
@@ -157,7 +157,7 @@ const byForm: ReadonlyArray<Case> = Object.entries(forms).flatMap(([name, form])
     { folder: "src/http", specifier: "#events/store/EventStore.ts" },
     { folder: "src", specifier: "#test/support/Database.ts" },
     { folder: "test/domain", specifier: "../../src/domain/vat/VatId.ts" }
-  ].map((planted) => ({ ...planted, name: `${planted.folder}: ${name} is seen`, form, allowed: false }))
+  ].map((planted) => ({ ...planted, name: `${planted.folder}: ${name} that breaks a rule is rejected`, form, allowed: false }))
 )
 
 const planted = [...byFolder, ...byForm].map((one, index) => {

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { projectRoot } from "#test/tooling/Planted.ts"
 
-/** Paths below the project's root, as `test/domain/vat/VatId.test.ts`. */
+/** Returns the paths of the files in a folder, below the project's root: `test/domain/vat/VatId.test.ts`. */
 const filesIn = (folder: string): ReadonlyArray<string> =>
   readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/\/(?:node_modules|fixtures)(?:\/|$)/u.test(entry.parentPath))
@@ -19,7 +19,7 @@ const tests = filesIn("test").filter(isTypeScript)
 /** Folders of test without a folder of src. */
 const unmirrored = /^test\/(?:support|faults|benchmarks|tooling)\//u
 
-/** Folders of one layer (`domain/vat`) whose imports lead back to them. The files directly in a layer assemble it, so they do not count. */
+/** Returns the folders (`domain/vat`) whose imports lead back to them within their layer. Files directly in a layer do not count. */
 const foldersInCycles = (textOf: Readonly<Record<string, string>>): ReadonlyArray<string> => {
   const imports = new Map<string, Set<string>>()
   for (const [path, text] of Object.entries(textOf)) {
@@ -49,7 +49,7 @@ const seen: Readonly<Record<string, ReadonlySet<string>>> = {
 }
 
 describe("the layout", () => {
-  it("has a source file for each test: Vies.test.ts and ViesNoVerdict.test.ts in test/infra test src/infra/sources/Vies.ts", () => {
+  it("has a source file for each test file, whose name begins like it: ViesNoVerdict.test.ts tests Vies.ts of the same folder", () => {
     const orphans = tests
       .filter((path) => !unmirrored.test(path))
       .filter((path) => {

@@ -1,6 +1,6 @@
 /**
- * The rules of this project that oxlint does not have. They follow ESLint's rule format: `create` gives a visitor from ESQuery
- * selectors to functions. `forbid` creates rules that consist of a selector.
+ * The lint rules of this project that oxlint does not have, in ESLint's format: `create` returns a function for each ESQuery selector.
+ * `forbid` creates a rule that reports every match of a selector.
  */
 
 interface Node {
@@ -48,26 +48,26 @@ export default {
   rules: {
     "no-throw": forbid("ThrowStatement", "Failures are values: `return yield*` a tagged error, or Effect.die."),
     "no-try": forbid("TryStatement", "Use Effect.try, Result.try or an Effect operator."),
-    "no-definite-assignment": forbid("[definite=true]", "Initialise it: `!` tells the compiler to look away."),
+    "no-definite-assignment": forbid("[definite=true]", "Initialise the variable: `!` only silences the compiler."),
     "no-effect-run": forbid(
       "MemberExpression[object.name='Effect'][property.name=/^run(Sync|Promise|Fork|Callback)/]",
       "Only src/main.ts runs effects; a test is an `it.effect`."
     ),
     "no-floating-effect": forbid(
       `ExpressionStatement > CallExpression:matches([callee.property.name='pipe'], [callee.object.name=/^(${effectful})$/][callee.property.name!=/(Unsafe$|^run)/])`,
-      "This effect is made and dropped: it never runs. `yield*` it."
+      "This effect is created and never runs: `yield*` it."
     ),
     "yield-star": forbid(
       "CallExpression > FunctionExpression[generator=true] YieldExpression[delegate=false]",
-      "`yield*`: a plain `yield` does not run the effect."
+      "Write `yield*`: a plain `yield` does not run the effect."
     ),
     "no-re-export": forbid(
       ":matches(ExportAllDeclaration, ExportNamedDeclaration[source])",
-      "No barrels: import each thing from the file that defines it."
+      "Do not re-export: import each name from the file that defines it."
     ),
     "no-computed-import": forbid(
       "ImportExpression[source.type!='Literal']",
-      "Name the module: the import rules cannot read a computed one."
+      "Import a constant module name: the import rules cannot check a computed one."
     ),
     "sql-named-columns": forbid(
       "TemplateElement[value.raw=/\\bselect\\s+(\\w+\\.)?\\*/i]",

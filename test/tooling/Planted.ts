@@ -13,10 +13,10 @@ const Report = Schema.fromJsonString(
   Schema.Struct({ diagnostics: Schema.Array(Schema.Struct({ code: Schema.String, filename: Schema.String })) })
 )
 
-/** `eslint(no-console)` is `no-console` in the configuration, `node(no-process-env)` is `node/no-process-env`. */
+/** Returns the name of a rule in the configuration: `eslint(no-console)` is `no-console`, `node(no-x)` is `node/no-x`. */
 const ruleName = (code: string): string => code.replace(/^eslint\((.*)\)$/u, "$1").replace(/^([\w-]+)\((.*)\)$/u, "$1/$2")
 
-/** Violated rules of each file, sorted by name; empty without violations. */
+/** Returns the violated rules of each file, sorted by name. */
 export const lintPlanted = (files: Readonly<Record<string, string>>): ReadonlyMap<string, ReadonlyArray<string>> => {
   const directory = mkdtempSync(join(tmpdir(), "vatproof-lint-"))
   for (const copied of [".oxlintrc.json", "package.json", "test/tooling/LintPlugin.ts"]) {

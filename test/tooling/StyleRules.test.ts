@@ -169,12 +169,12 @@ const cycle: Readonly<Record<string, string>> = {
 
 const broken = lintPlanted({ ...Object.fromEntries(planted.map(({ path, text }) => [path, text])), ...clean, ...cycle })
 
-describe("the style's rules", () => {
+describe("the lint rules", () => {
   it.each(planted)("$rule rejects case %#", ({ path, rule, text }) => assert.deepStrictEqual(broken.get(path), [rule], text))
 
   it.each(Object.keys(clean))("accept %s", (path) => assert.deepStrictEqual(broken.get(path), []))
 
-  it.each(Object.keys(cycle))("see the cycle that %s is in", (path) =>
+  it.each(Object.keys(cycle))("detect the import cycle of %s", (path) =>
     assert.deepStrictEqual(broken.get(path), ["import/no-cycle"])
   )
 

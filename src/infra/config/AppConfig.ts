@@ -54,15 +54,15 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
     perMinute: positive(`PLAN_${name}_PER_MINUTE`, limits.perMinute)
   })
 
-/** Every setting by its name in the environment. Plans and limits: rules 38 to 43. */
+/** Decodes every setting from its environment variable. Rules 38 to 43 define the plans and limits. */
 const settings = Config.all({
   host: Config.schema(Host, "HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.Port("PORT").pipe(Config.withDefault(8080)),
   adminHost: Config.schema(Host, "ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
-  /** 0 disables it. */
+  /** 0 disables the admin port. */
   adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),
   logs: logSettings,
-  /** The number that the first process assigns to a worker. */
+  /** The worker's number, set by the process that started it. Absent in a service with one process. */
   worker: Config.schema(Positive, Workers.numberSetting).pipe(Config.option),
   telemetry: telemetrySettings,
   shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
@@ -109,7 +109,7 @@ const settings = Config.all({
     Config.map((secrets) => Arr.map(partsOf(Redacted.value(secrets)), (secret) => Redacted.make(secret))),
     Config.option
   ),
-  /** Of a client of the API: `vatproof batch`. */
+  /** The API key with which the command `vatproof batch` calls a service. */
   apiKey: Config.schema(Schema.Redacted(Schema.NonEmptyString), "API_KEY").pipe(Config.option),
   notaryKey: Config.schema(Schema.Redacted(Schema.String), "NOTARY_KEY").pipe(Config.option),
   notaryKeyFile: Config.NonEmptyString("NOTARY_KEY_FILE").pipe(Config.option),
@@ -121,12 +121,12 @@ const settings = Config.all({
 
 export type Settings = Config.Success<typeof settings>
 
-/** A setting is invalid; the message names it. */
+/** A setting is invalid; the message names the setting. */
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", { message: Schema.String }) {}
 
 export class AppConfig extends Context.Service<AppConfig, Settings>()("vatproof/infra/config/AppConfig") {}
 
-/** Reads the settings from names and values; an empty value counts as not set. */
+/** Decodes the settings from environment variables. An empty value counts as not set. Fails with `InvalidSetting`. */
 export const read = (env: Readonly<Record<string, string | undefined>>) => {
   const set: Record<string, string> = {}
   for (const [name, value] of Object.entries(env)) if (value !== undefined && value.trim() !== "") set[name] = value.trim()
@@ -144,13 +144,13 @@ export const read = (env: Readonly<Record<string, string | undefined>>) => {
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One line with the setting and what was expected. Excludes the value, which may be a secret. */
+/** Returns one line that names each invalid setting and the expected form. Excludes the values, which may be secrets. */
 const sentence = (error: Schema.SchemaError) =>
   formatIssues(error.issue)
     .issues.map(({ message, path }) => `${(path ?? []).map(String).join(".")}: ${message.replace(/\s+/gu, " ")}`)
     .join("; ")
 
-/** The log settings alone, as far as they are valid, to log that other settings are invalid. */
+/** Reads the log settings alone, or their defaults if they are invalid, so that an invalid setting can be logged. */
 export const logSettingsAlone = Effect.suspend(() => logSettings.parse(ConfigProvider.fromEnv())).pipe(
   Effect.orElseSucceed(() => usualLogs)
 )
@@ -161,19 +161,19 @@ export const layer = Layer.effect(
   Effect.suspend(() => Effect.flatMap(fileSecrets(process.env), read))
 ).pipe(Layer.provide(NodeFileSystem.layer))
 
-/** The requester for the BZSt as a VAT ID. */
+/** Returns BZST_REQUESTER_VAT_ID as a VAT ID; null if it is not set. */
 export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(Option.flatMap(config.bzstRequester, parseGerman))
 
 const everyInterface = new Set(["0.0.0.0", "::"])
 
-/** The service's URL for callers, without a final slash: PUBLIC_URL, otherwise the address it listens on. */
+/** Returns the service's URL for callers, without a final slash: PUBLIC_URL, otherwise the address the service listens on. */
 export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
   if (Option.isSome(publicUrl)) return publicUrl.value
   const name = everyInterface.has(host) ? "localhost" : host
   return urlOf(name, port)
 }
 
-/** The sender of mails. `name` identifies the service to a mail server; undefined means the machine's name. */
+/** Returns the sender of mails. `name` is the host name that a mail server is told; undefined means the machine's name. */
 export const letterheadOf = (config: Settings) => {
   const publicUrl = publicUrlOf(config)
   const host = new URL(publicUrl).hostname

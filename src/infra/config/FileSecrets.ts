@@ -1,13 +1,13 @@
-/** Secrets in files, as orchestrators mount them: DATABASE_URL_FILE names the file with DATABASE_URL. */
+/** Reads secrets from files, as orchestrators mount them: DATABASE_URL_FILE is the path of a file that contains DATABASE_URL. */
 import { Effect, FileSystem, Schema } from "effect"
 
-/** NotaryKeys.ts handles NOTARY_KEY_FILE and reads it only to sign. */
+/** Does not include NOTARY_KEY: NotaryKeys.ts reads the file of NOTARY_KEY_FILE, and only to sign. */
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL", "API_KEY"]
 
-/** The settings that name these files. */
+/** The names of the settings that contain a file's path, e.g. `DATABASE_URL_FILE`. */
 export const fileSecretNames = secrets.map((name) => `${name}_FILE`)
 
-/** A secret's file cannot be used; the message names the setting and never the content. */
+/** The file of a secret is unreadable or empty, or the secret is set twice. The message names the setting, never the secret. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
@@ -15,7 +15,7 @@ export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("Se
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Returns the environment with the secrets from the files. Rejects a secret that is set both ways. */
+/** Returns the environment with the secrets from files added. Fails if a secret is set both by value and by file. */
 export const fileSecrets = Effect.fnUntraced(function* (env: Environment) {
   const fs = yield* FileSystem.FileSystem
   const read: Record<string, string> = {}
@@ -27,10 +27,10 @@ export const fileSecrets = Effect.fnUntraced(function* (env: Environment) {
       .readFileString(file)
       .pipe(
         Effect.catchTag("PlatformError", (cause) =>
-          Effect.fail(new SecretUnreadable({ message: `${name}_FILE: ${cause.message}`, cause }))
+          Effect.fail(new SecretUnreadable({ message: `${name}_FILE: The file cannot be read: ${cause.message}`, cause }))
         )
       )
-    if (text.trim() === "") return yield* new SecretUnreadable({ message: `${name}_FILE: ${file} is empty` })
+    if (text.trim() === "") return yield* new SecretUnreadable({ message: `${name}_FILE: The file ${file} is empty` })
     read[name] = text
   }
   return { ...env, ...read }

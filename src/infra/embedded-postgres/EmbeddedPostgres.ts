@@ -1,7 +1,7 @@
 /**
- * A real Postgres without installation, in a folder of its own.
+ * Runs a Postgres that needs no installation, with its data in one folder.
  *
- * The server is a separate process: it survives a crash of this one, and the next one adopts it.
+ * The server is a separate process. If the service crashes, the server keeps running, and the next service process adopts it.
  */
 import { Cause, Context, Effect, Option, Redacted, Schedule, ScopedRef } from "effect"
 import { createServer } from "node:net"
@@ -17,7 +17,7 @@ export class EmbeddedPostgres extends Context.Service<
 >()("vatproof/infra/embedded-postgres/EmbeddedPostgres") {}
 
 export interface EmbeddedPostgresOptions {
-  /** Created if missing; used for nothing else. */
+  /** The folder of the database and its log; created if missing. */
   readonly dir: string
   /** Default: a free port. A server that is already running keeps its port. */
   readonly port?: number | undefined
@@ -30,7 +30,7 @@ export interface EmbeddedPostgresOptions {
   readonly flags?: ReadonlyArray<string>
 }
 
-/** Fails with a message for the operator. Ready within seconds; recovery after a crash may take minutes. */
+/** Starts or adopts the server. Takes seconds, and minutes for a recovery after a crash. Errors have a message for the operator. */
 export const make = Effect.fn("EmbeddedPostgres.make")(
   function* (options: EmbeddedPostgresOptions) {
     const cluster = yield* Cluster.prepare(options.dir)
@@ -43,7 +43,9 @@ export const make = Effect.fn("EmbeddedPostgres.make")(
     if (mode === "own") yield* Effect.forkScoped(keepServing(cluster, options, joined))
     const { adopted, session } = yield* ScopedRef.get(joined)
     const { port } = session.server
-    yield* Effect.logInfo(`Postgres ${adopted ? "was running" : "runs"} on ${Server.host}:${port} with ${cluster.data}`)
+    yield* Effect.logInfo(
+      `Postgres ${adopted ? "was already running" : "runs"} on ${Server.host}:${port} with the data in ${cluster.data}`
+    )
     const url = `postgresql://${Cluster.name}:${Redacted.value(cluster.password)}@${Server.host}:${port}/${Cluster.name}`
     return { url: Redacted.make(url), host: Server.host, port, adopted }
   },
@@ -66,7 +68,7 @@ const join = Effect.fnUntraced(
     const server = yield* Server.start(cluster, { port: options.port ?? (yield* freePort), flags: options.flags ?? [] })
     const session = yield* Session.open(cluster, server, mode).pipe(
       Effect.onError((cause) =>
-        // Leaves a server running that another service has taken over.
+        // A server that another service has taken over keeps running.
         isOwned(cause) ? Effect.void : Effect.ignore(Server.stop(cluster, server.pid))
       )
     )
@@ -84,7 +86,7 @@ const soon = (options: EmbeddedPostgresOptions) => ({
   while: ({ reason }: EmbeddedPostgresError) => reason === "not_ready" || (reason === "port_in_use" && options.port === undefined)
 })
 
-/** Retries after the server was killed: its memory may not be released yet, or disk or memory may be short. */
+/** Restarts a killed server until it runs: its memory may not be released yet, or disk or memory may be short. */
 const patiently = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
   Schedule.upTo({ duration: "10 minutes" })
 )
@@ -96,7 +98,7 @@ const leave = Effect.fnUntraced(
   Effect.catchTag("PlatformError", (error) => Effect.logWarning("Postgres could not be stopped", error))
 )
 
-/** Restarts, on the same port, a server that was killed (out of memory, by an operator). */
+/** Restarts a server on its port after it was killed, for example because the machine ran out of memory. */
 const keepServing = Effect.fnUntraced(function* (
   cluster: Cluster.EmbeddedPostgresCluster,
   options: EmbeddedPostgresOptions,

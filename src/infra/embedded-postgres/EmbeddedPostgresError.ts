@@ -21,7 +21,7 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** An error of the file system. */
+/** Returns the error for a failed operation of the file system. */
 export const fromPlatformError = (cause: PlatformError.PlatformError) => {
   const { reason } = cause
   const place = reason._tag === "BadArgument" ? "" : ` ${reason.pathOrDescriptor ?? ""}`
@@ -34,7 +34,7 @@ export const fromPlatformError = (cause: PlatformError.PlatformError) => {
     : fromOutput(`Using${place}`, String(reason.cause ?? cause.message), cause)
 }
 
-/** The output of a failed program. `what` starts the sentence, e.g. `initdb`. */
+/** Returns the error for a failed program, with a reason found in its output. `program` starts the message, e.g. `initdb`. */
 export const fromOutput = (program: string, output: string, cause?: unknown) => {
   const explanation = explanations.find(({ pattern }) => pattern.test(output))
   const excerpt = lastLines(output)
@@ -65,7 +65,7 @@ const explanations: ReadonlyArray<Explanation> = [
   {
     pattern: /lock file "postmaster\.pid" (?:already exists|is empty)|pre-existing shared memory block/u,
     reason: "not_ready",
-    message: "Another server, or the remains of one, uses the data folder."
+    message: "Another server uses the data folder, or has not released it yet."
   },
   {
     pattern: /EACCES|EPERM|Permission denied/u,
@@ -74,5 +74,5 @@ const explanations: ReadonlyArray<Explanation> = [
   }
 ]
 
-/** The last lines: enough to act on, without flooding the log. */
+/** Returns the last six lines, 1,500 characters at most. */
 const lastLines = (output: string) => output.trim().split("\n").slice(-6).join("\n").slice(-1500)

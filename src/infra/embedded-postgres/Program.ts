@@ -34,7 +34,7 @@ export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramF
   }
 }
 
-/** Excludes the caller's environment: it could contain secrets, and PGDATA or PGPORT would change the programs' behaviour. */
+/** The programs' whole environment. This process's own could contain secrets, and PGDATA or PGPORT would affect the programs. */
 const environment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
 
 const limits = { timeout: 120_000, maxBuffer: 1_048_576 }
@@ -55,8 +55,8 @@ export const run = (file: string, args: ReadonlyArray<string>, options: ProgramO
   }).pipe(Effect.map(({ stdout, stderr }) => stdout + stderr))
 
 /**
- * Starts a program that outlives this process, in a session of its own, so that Ctrl-C in the terminal reaches only this process.
- * Appends its output to the file `log`: a pipe without reader would block it.
+ * Starts a program that outlives this process. It gets its own session, so that Ctrl-C in the terminal reaches only this process.
+ * Its output is appended to the file `log`, because a pipe that nobody reads would block the program.
  */
 export const spawnDetached = (file: string, args: ReadonlyArray<string>, options: ProgramOptions & { readonly log: string }) =>
   Effect.acquireUseRelease(

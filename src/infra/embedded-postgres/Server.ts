@@ -16,11 +16,11 @@ export const host = "127.0.0.1"
 
 interface StartOptions {
   readonly port: number
-  /** Additional settings, e.g. `["-c", "fsync=off"]`; they override ours. */
+  /** Additional settings, e.g. `["-c", "fsync=off"]`; they override the `settings` below. */
   readonly flags: ReadonlyArray<string>
 }
 
-/** Recovery after a crash reads at most a few GiB of log. */
+/** Timeout of a start, which after a crash reads up to a few GiB of write-ahead log. */
 const startPatience: Duration.Input = "5 minutes"
 
 const poll = Schedule.spaced("20 millis")
@@ -42,7 +42,7 @@ export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluste
   const described = describe(text)
   if (Option.isNone(described) || !isAlive(described.value.pid)) return Option.none<EmbeddedPostgresServer>()
   const command = yield* commandOf(described.value.pid)
-  // Unknown, or a server started in another way: Postgres refuses to start beside it if it serves this database.
+  // An unknown program may be a server of this database. Then Postgres refuses to start a second one.
   if (Option.isNone(command)) return Option.none<EmbeddedPostgresServer>()
   if (isPostgres(command.value)) return command.value.includes(cluster.data) ? described : Option.none<EmbeddedPostgresServer>()
   // Another program has this process id; Postgres would take it for a server and not start.
@@ -50,7 +50,7 @@ export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluste
   return Option.none<EmbeddedPostgresServer>()
 })
 
-/** Waits until a server is ready; `not_ready` if it ends instead. */
+/** Waits until a server is ready. Fails with `not_ready` if the server ends instead. */
 export const awaitReady = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster, server: EmbeddedPostgresServer) {
   const result = yield* find(cluster).pipe(
     Effect.repeat({ schedule: poll, until: (current) => !isSame(current, server.pid) || isReady(current, server.pid) }),
@@ -82,11 +82,11 @@ export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostg
   return yield* Effect.fail(fromOutput("Starting Postgres", yield* textAfter(cluster.log, logSize)))
 })
 
-/** Stops the server if it is still this process. Connections are closed at once; committed data is on disk. */
+/** Stops the server of this database if it still has the process id `pid`. Closes connections at once and loses no committed data. */
 export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
   for (const { signal, timeout } of endings) {
     if (!isSame(yield* find(cluster), pid)) return
-    // It may have ended meanwhile.
+    // Fails if the process has ended in the meantime.
     yield* Effect.ignore(Effect.try(() => process.kill(pid, signal)))
     yield* find(cluster).pipe(
       Effect.repeat({ schedule: poll, until: (current) => !isSame(current, pid) }),
@@ -98,7 +98,7 @@ export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgre
   }
 })
 
-/** Fast, then immediate shutdown (https://www.postgresql.org/docs/18/server-shutdown.html, read 2026-11). */
+/** Signals for a fast, then an immediate shutdown (https://www.postgresql.org/docs/18/server-shutdown.html, read 2026-11). */
 const endings = [
   { signal: "SIGINT", timeout: "10 seconds" },
   { signal: "SIGQUIT", timeout: "5 seconds" }
@@ -145,7 +145,10 @@ const PidFile = Schema.Struct({
 
 const decodePidFile = Schema.decodeUnknownOption(PidFile)
 
-/** Lines 1, 4 and 8 (https://www.postgresql.org/docs/18/storage-file-layout.html and `pidfile.h`, read 2026-11). */
+/**
+ * Reads lines 1, 4 and 8 of `postmaster.pid` (https://www.postgresql.org/docs/18/storage-file-layout.html and `pidfile.h`, read
+ * 2026-11).
+ */
 const describe = (text: string): Option.Option<EmbeddedPostgresServer> => {
   const lines = text.split("\n").map((line) => line.trim())
   return decodePidFile({ pid: lines[0], port: lines[3], status: lines[7] ?? "starting" })
@@ -157,7 +160,7 @@ const isSame = (current: Option.Option<EmbeddedPostgresServer>, pid: number) =>
 const isReady = (current: Option.Option<EmbeddedPostgresServer>, pid: number): current is Option.Some<EmbeddedPostgresServer> =>
   Option.isSome(current) && current.value.pid === pid && current.value.status === "ready"
 
-/** A refused signal (EPERM) means that the process exists. */
+/** Returns whether the process exists: signal 0 tests it. EPERM also means that it exists. */
 const isAlive = (pid: number) => {
   const signalled = Result.try(() => process.kill(pid, 0))
   return Result.isSuccess(signalled) || String(signalled.failure).includes("EPERM")

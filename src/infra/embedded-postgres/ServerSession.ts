@@ -24,7 +24,7 @@ const userLock = { classId: 1_447_122_000, objectId: 2 }
 
 type Lock = typeof ownerLock
 
-/** `owned` if another service has the database, `not_ready` if the server stopped meanwhile. */
+/** Opens a session. Fails with `owned` if another service owns the database, with `not_ready` if the server has stopped. */
 export const open = Effect.fnUntraced(function* (
   cluster: EmbeddedPostgresCluster,
   server: EmbeddedPostgresServer,
@@ -105,7 +105,7 @@ const refusal = (cluster: EmbeddedPostgresCluster, server: EmbeddedPostgresServe
   return cause.reason._tag === "AuthenticationError"
     ? new EmbeddedPostgresError({
         reason: "no_access",
-        message: `${which} rejects the password in ${cluster.directory}: restore that file, or stop the server if it serves other data`,
+        message: `${which} rejects the password in ${cluster.directory}/cluster/password: restore that file, or stop the server if it serves other data`,
         cause
       })
     : new EmbeddedPostgresError({ reason: "not_ready", message: `${which} does not answer`, cause })

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, FileSystem, Option, Path } from "effect"
 
-/** Older directories are abandoned: programs that use one are limited to 2 minutes. */
+/** An older directory is abandoned: the programs that use one run for at most 2 minutes. */
 const maxAgeMs = 600_000
 
 /** Creates an empty directory of mode 700 in `directory`, removed with the scope, and removes abandoned ones. */
@@ -25,7 +25,7 @@ const removeAbandoned = Effect.fnUntraced(function* (directory: string, prefix: 
   for (const entry of yield* fs.readDirectory(directory)) {
     if (!entry.startsWith(prefix)) continue
     const draft = path.join(directory, entry)
-    // Its owner may be removing or renaming it at this moment.
+    // Another process may remove or rename its directory at this moment.
     const info = yield* Effect.option(fs.stat(draft))
     const changed = Option.flatMap(info, ({ mtime }) => mtime)
     if (Option.exists(changed, (time) => now - time.getTime() > maxAgeMs)) {

@@ -13,7 +13,7 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
   const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
 
-  /** A file appears complete or not at all, and a second attempt replaces the first. */
+  /** Writes the mail's file atomically. A second attempt replaces the file of the first. */
   const deliver = Effect.fn("Mailer.deliver")(
     function* (mail: OutgoingMail) {
       const { bytes } = yield* MailMessage.make(options, mail)
@@ -22,7 +22,9 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
       yield* Effect.logInfo(`A mail was written to ${file}; set SMTP_URL to have mails sent`)
       return "file"
     },
-    Effect.catchTag("PlatformError", ({ reason }) => Effect.fail(new MailDeferred({ reason: `file: ${reason._tag}` })))
+    Effect.catchTag("PlatformError", ({ reason }) =>
+      Effect.fail(new MailDeferred({ reason: `cannot write the file: ${reason._tag}` }))
+    )
   )
 
   return Mailer.of({ deliver })

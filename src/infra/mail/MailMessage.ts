@@ -9,7 +9,7 @@ export interface Letterhead extends Sender {
   readonly from: string
 }
 
-/** The envelope's `from` and `to`, and the bytes. */
+/** A formatted mail: the addresses of the SMTP envelope, and the bytes to send. */
 export interface MailMessage {
   readonly envelope: { readonly from: string; readonly to: string }
   readonly bytes: Buffer
@@ -18,7 +18,7 @@ export interface MailMessage {
 /** Marks the mail as automatic, so that other programs do not answer (RFC 3834, section 5; Exchange has its own header). */
 const automatic = { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" }
 
-/** All parts are ASCII with lines below 998 characters, so they need no encoding: a link in a file can be copied. */
+/** Returns a MIME part. It needs no encoding, because texts are ASCII in short lines: a link can be copied from the file. */
 const part = (type: string, content: string) => ({
   contentType: type,
   raw: `Content-Type: ${type}; charset=us-ascii\r\nContent-Transfer-Encoding: 7bit\r\n\r\n${content.replace(/\n/gu, "\r\n")}`
@@ -45,5 +45,5 @@ export const make = Effect.fnUntraced(function* (head: Letterhead, mail: Outgoin
   return { envelope: { from: from === false ? "" : from, to: mail.email }, bytes } satisfies MailMessage
 })
 
-/** The right side of the Message-ID, which should be our domain. */
+/** Returns the domain of MAIL_FROM, for the right side of the Message-ID. */
 const domainOf = (from: string) => /@([^\s<>@]+?)>?\s*$/u.exec(from)?.[1] ?? "localhost"

@@ -15,7 +15,7 @@ export interface MailText {
   readonly html: string
 }
 
-/** The text of the mails for one purpose, in short lines. `name` is the service's, `host` its address. */
+/** The texts of the mails for one purpose. `name` is the service's name. */
 interface Wording {
   /** The page that the link opens. */
   readonly path: string
@@ -39,7 +39,7 @@ const wordings: Readonly<Record<EmailPurpose, Wording>> = {
     request: "confirm your address",
     button: "Confirm address",
     lifetime: "24 hours",
-    again: "After that, sign up again with the same address and you get a new one.",
+    again: "After that, sign up again with the same address to get a new link.",
     otherwise: "Without the confirmation the account cannot be used, and your address is not used for anything else.",
     because: "the sign-up"
   },
@@ -51,7 +51,7 @@ const wordings: Readonly<Record<EmailPurpose, Wording>> = {
     request: "set the new password",
     button: "Set password",
     lifetime: "1 hour",
-    again: "After that, ask for a new one. A new password ends all logins of the account.",
+    again: "After that, ask for a new link. A new password ends all logins of the account.",
     otherwise: "Your password stays as it is.",
     because: "the request"
   }
@@ -60,7 +60,7 @@ const wordings: Readonly<Record<EmailPurpose, Wording>> = {
 const linkTo = ({ publicUrl }: Sender, mail: OutgoingMail) =>
   new URL(`${publicUrl}${wordings[mail.purpose].path}?token=${Redacted.value(mail.token)}`).href
 
-/** `22 November 2026, 14:05 UTC`: unambiguous for readers in any time zone. */
+/** Formats a time for `dateOf`, which returns `22 November 2026, 14:05 UTC`: unambiguous in any time zone. */
 const moment = DateTime.formatUtc({
   locale: "en-GB",
   day: "numeric",
@@ -132,7 +132,7 @@ const escape = (text: string) => text.replace(/[&<>"']/gu, (character) => escape
 const paragraph = 'style="margin:0 0 16px"'
 const small = 'style="margin:0 0 8px;font-size:14px;line-height:21px;color:#57606a"'
 
-/** Without images, scripts and external resources. The colours work on light and dark backgrounds. */
+/** Returns HTML without images, scripts and external resources. The colours work on light and dark backgrounds. */
 const htmlOf = (parts: Parts) => {
   const { wording } = parts
   const { address, host, link, name, requested, subject, until } = {

@@ -10,10 +10,10 @@ export interface SmtpMailerOptions extends MailMessage.Letterhead {
   readonly name: string | undefined
 }
 
-/** Open connections, and how long an idle one is kept. The outbox repeats failed attempts, so the pool does not. */
+/** Limits of the connection pool. It does not retry a mail, because the outbox does. */
 const pool = { pool: true, maxConnections: 4, idleTimeout: 30_000, maxRequeues: 0 } as const
 
-/** Milliseconds. The timeout of the delivery bounds silence on the socket. */
+/** In milliseconds. `socketTimeout` exceeds `deliveryTimeout`, which therefore decides how long a server may be silent. */
 const timeouts = { connectionTimeout: 20_000, greetingTimeout: 20_000, dnsTimeout: 10_000, socketTimeout: 900_000 }
 
 /** A server may scan a mail for minutes before it accepts it: RFC 5321, 4.5.3.2.6 (read 2026-11) asks for 10 minutes. */
@@ -33,7 +33,7 @@ const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
     }).pipe(
       Effect.timeoutOrElse({
         duration: deliveryTimeout,
-        orElse: () => Effect.fail(new MailDeferred({ reason: "time-out" }))
+        orElse: () => Effect.fail(new MailDeferred({ reason: "timeout" }))
       })
     )
     return codeOf(response)
@@ -43,8 +43,8 @@ const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
 })
 
 /**
- * `smtp://` encrypts if the server offers it. Without a password nothing is lost if its certificate proves nothing: the alternative is
- * no encryption at all (RFC 7435). A password goes only to a server that proves who it is, except on this machine.
+ * Returns the connection settings for SMTP_URL. `smtps://` and a password require a valid certificate, except on this machine.
+ * `smtp://` without a password encrypts if the server offers it, with any certificate: the alternative is no encryption (RFC 7435).
  */
 const serverOf = (options: SmtpMailerOptions) => {
   const url = new URL(Redacted.value(options.url))
@@ -65,8 +65,8 @@ const serverOf = (options: SmtpMailerOptions) => {
 }
 
 /**
- * Classifies a failure. A 5xx reply to the recipient or the mail is final; any other concerns this service (a wrong password, a
- * rejected sender), which an operator can fix.
+ * Classifies a failure. A 5xx reply to the recipient or the mail is final. An operator can fix any other failure, such as a wrong
+ * password or a rejected sender, so the mail is tried again.
  */
 const verdict = (error: unknown): MailDeferred | MailRefused => {
   const reply = text(error, "response")
@@ -76,7 +76,7 @@ const verdict = (error: unknown): MailDeferred | MailRefused => {
   return isFinal ? new MailRefused({ reason: codeOf(reply) }) : new MailDeferred({ reason: codeOf(reply) })
 }
 
-/** The reply concerns the session, not the mail. */
+/** "Bad sequence of commands": a reply about the session, not about the mail. */
 const badSequence = "503"
 
 /**

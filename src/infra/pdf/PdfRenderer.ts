@@ -1,6 +1,6 @@
 /**
- * Renders receipts as PDF in a worker thread, because one takes a tenth of
- * a second of CPU. The thread starts with the first receipt.
+ * Renders receipts as PDF in a worker thread, because a receipt takes a tenth of a second of CPU. The thread starts with the
+ * first receipt.
  */
 import { Worker } from "node:worker_threads"
 import { Effect, Fiber, Layer } from "effect"
@@ -9,16 +9,19 @@ import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
-/** Limits on PDFs in progress and waiting, and the timeout of one including its wait. */
+/** One PDF is rendered at a time. At most 10 are rendered or wait, 3 of them for one API key. `timeout` includes the wait. */
 const bounds = { concurrency: 1, capacity: 10, perKey: 3 }
 const timeout = "20 seconds"
 const retryAfterSeconds = 5
 
-/** A document needs a few megabytes. The thread gets no environment variables of this process. */
+/** Options of the thread. A document needs a few megabytes. The thread gets no environment variables of this process. */
 const options = { resourceLimits: { maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
 
 const unavailable = Effect.fail(new PdfUnavailable({ retryAfterSeconds }))
-const tooMany = new RateLimitExceeded({ message: `At most ${bounds.perKey} PDFs of one API key at a time`, retryAfterSeconds })
+const tooMany = new RateLimitExceeded({
+  message: `An API key may have at most ${bounds.perKey} PDFs in progress; retry after ${retryAfterSeconds} seconds`,
+  retryAfterSeconds
+})
 const rejected = (bound: FairQueue.Bound): Effect.Effect<never, PdfUnavailable | RateLimitExceeded> =>
   bound === "perKey" ? Effect.fail(tooMany) : unavailable
 
@@ -40,14 +43,14 @@ const make = Effect.gen(function* () {
     return started
   }
 
-  /** Ends a thread that does not answer; the next document starts a new one. */
+  /** Renders a document in the thread. On a timeout it ends the thread, and the next document starts a new one. */
   const renderInThread = (document: ReceiptDocument) =>
     Effect.callback<Uint8Array>((resume) => {
       const worker = thread ?? start()
       thread = worker
       const onMessage = (bytes: unknown) => {
         worker.off("error", onError)
-        resume(bytes instanceof Uint8Array ? Effect.succeed(bytes) : Effect.die("The PDF thread gave no bytes"))
+        resume(bytes instanceof Uint8Array ? Effect.succeed(bytes) : Effect.die("The PDF thread returned no bytes"))
       }
       const onError = (cause: unknown) => {
         worker.off("message", onMessage)
@@ -61,7 +64,7 @@ const make = Effect.gen(function* () {
       return stop
     })
 
-  /** Finishes a document even if its caller has gone: ending the thread would cost the next document more. */
+  /** Returns a PDF. If the client disconnects, a document in progress is finished: a new thread would cost more than the rest. */
   const render = Effect.fn("PdfRenderer.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true

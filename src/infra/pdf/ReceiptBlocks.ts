@@ -4,7 +4,7 @@ import type { Attachment, ComparedField, Fact } from "#domain/receipts/document/
 import { receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 import { code, colours, height, plain, row, rule, type Sheet, soft, tag, write } from "#infra/pdf/ReceiptSheet.ts"
 
-/** Labels on the left, values on the right. A SHA-256 just fits on one line. */
+/** Draws a table with labels on the left and values on the right. The column of values is as wide as a SHA-256. */
 export const factsTable = (sheet: Sheet, facts: ReadonlyArray<Fact>): void => {
   const { left, pdf, root, width } = sheet
   const labelWidth = 150
@@ -62,7 +62,7 @@ export const comparisonTable = (
   pdf.y += 5
 }
 
-/** Keeps an item on one page if it fits on one. */
+/** Draws an item of a list, on a new page if it does not fit on this one. */
 const item = (sheet: Sheet, label: string, text: string, command: string | null): void => {
   const { left, pdf, root, width } = sheet
   const indent = 14
@@ -100,7 +100,7 @@ export const stepsList = (
   list.end()
 }
 
-/** Keeps an introductory paragraph on the page of the text it introduces. */
+/** Draws a paragraph. It starts a new page if the text that it introduces would not begin on the same page. */
 export const paragraph = (sheet: Sheet, text: string): void => {
   const { left, pdf, root, width } = sheet
   const style = plain(left, width)

@@ -14,7 +14,7 @@ declare global {
 
 export interface ReceiptFont {
   readonly name: string
-  /** Parsed once for all documents: parsing the tables again takes longer than everything else. */
+  /** Parsed once for all documents, because parsing takes longer than rendering a document. */
   readonly font: Font | FontCollection
   /** Returns the text with an escape for every character that the font lacks, so that a receipt loses none. */
   readonly spell: (text: string) => string
@@ -32,9 +32,9 @@ const load = (name: string, location: string): ReceiptFont => {
 }
 
 /**
- * fontkit caches each glyph with the text of its first use, and a glyph used as part of a composite gets no text. After a receipt
- * with "í", the "ı" of a later one could not be copied or searched. Therefore all glyphs are requested by their characters first.
- * If two characters share a glyph, the one that no normal form replaces wins.
+ * Requests every glyph by its character, so that all text of a PDF can be copied and searched. fontkit caches a glyph with the
+ * text of its first use, and a part of another glyph gets no text: after a receipt with "í", the "ı" of a later one had no text.
+ * If two characters share a glyph, the one that Unicode normalization keeps wins.
  */
 const nameGlyphs = (font: Font | FontCollection, codePoints: ReadonlySet<number>) => {
   if (!("glyphForCodePoint" in font)) return

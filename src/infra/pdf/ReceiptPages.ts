@@ -72,7 +72,7 @@ const title = (sheet: Sheet, { issuer, law, receiptId, title }: ReceiptDocument)
   pdf.y += 14
 }
 
-/** The headline is green or red only if nothing below contradicts it. */
+/** Colours of the box with the verdict. The headline is green or red only if no result below contradicts the verdict. */
 const boxes = {
   good: { edge: colours.good, ground: "#f2f7f3", headline: colours.good },
   mixed: { edge: colours.mixed, ground: "#fdf8ea", headline: colours.ink },
@@ -105,7 +105,7 @@ const verdict = (sheet: Sheet, { compared, headline, lead, tone }: ReceiptDocume
   pdf.y = top + all + 20
 }
 
-/** Keeps a heading with the beginning of its section. */
+/** With less space than this on a page, a section begins on the next one, so that its heading does not stand alone. */
 const spaceForSection = 90
 
 const drawSection = (sheet: Sheet, { blocks, heading }: Section, attachments: ReadonlyArray<Attachment>) => {

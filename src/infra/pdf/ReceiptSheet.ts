@@ -66,7 +66,8 @@ export const rule = (sheet: Sheet, y: number): void => {
 }
 
 /**
- * Distance from the top of a line to the baseline that all cells share, as a fraction of the font size; equal in both families.
+ * Distance from the top of a line to its baseline, as a fraction of the font size; equal in both font families. The cells of a row
+ * have one baseline.
  */
 const ascent = 0.984
 

@@ -6,10 +6,10 @@ import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** Connections per replica: batching needs few. */
+/** Size of a replica's pool. Concurrent requests share their statements (group commit), so few connections suffice. */
 const maxConnections = 10
 
-/** The database URL: DATABASE_URL, otherwise the embedded server of DATA_DIR. `attach` uses the server of a running service. */
+/** Returns DATABASE_URL, otherwise the URL of the embedded server in DATA_DIR. `attach` uses the server of a running service. */
 export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") {
   const config = yield* AppConfig
   if (Option.isSome(config.databaseUrl)) return config.databaseUrl.value
@@ -18,7 +18,7 @@ export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") 
   return url
 })
 
-/** Connections of the service to a migrated database. */
+/** Migrates the database and opens the service's connections. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
     // A worker's database belongs to the process that started it.
@@ -43,7 +43,8 @@ export const migrate = Effect.scoped(
 )
 
 /**
- * The database of an operator command, with or without a running service. Commands never change the schema or create a database.
+ * Returns the URL of the database for an operator command, with or without a running service. Fails if there is no database or
+ * its schema is older: commands never create a database or change the schema.
  */
 export const existingUrl = Effect.gen(function* () {
   const { dataDir, databaseUrl: given } = yield* AppConfig
@@ -51,7 +52,7 @@ export const existingUrl = Effect.gen(function* () {
   const path = yield* Path.Path
   const directory = path.resolve(dataDir, "postgres")
   if (Option.isNone(given) && !(yield* fs.exists(directory))) {
-    const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL as it has them`
+    const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL as the service has them`
     return yield* new Migrations.DatabaseNotReady({ message })
   }
   const url = yield* databaseUrl("attach")
@@ -59,5 +60,5 @@ export const existingUrl = Effect.gen(function* () {
   return url
 })
 
-/** Connections of an operator command. */
+/** Opens the connections of an operator command. */
 export const layerExisting = Layer.unwrap(Effect.map(existingUrl, (url) => Postgres.layer({ url, maxConnections: 2 })))

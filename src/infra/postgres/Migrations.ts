@@ -12,13 +12,13 @@ const table = "vatproof_migrations"
 /** The order in which files are applied. Numbered files run once, the others again after each change. */
 const order = [/^\d{4}_\w+\.sql$/u, /^projections\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
 
-/** Triggers, owners and rights: runs last whenever another file was applied. */
+/** The file with triggers, owners and rights. It runs last whenever another file was applied. */
 const protection = "protection"
 
 /** The database is missing or older than this version. */
 export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("DatabaseNotReady", { message: Schema.String }) {}
 
-/** The database has other migrations than this version, or rejected this version's. Retrying changes nothing. */
+/** The database was migrated with files that this version does not have, or rejected this version's files. A retry fails again. */
 export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", { message: Schema.String }) {}
 
 /** Applies the missing files and returns their names. Concurrent replicas wait for each other. */
@@ -52,8 +52,8 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
 })
 
 /**
- * Lock timeout of a migration, and how long it keeps retrying. Later queries queue behind a lock request, reads too, so it must not wait
- * for as long as a dump takes.
+ * Lock timeout of a migration, and how long it keeps retrying. While a migration waits for a lock, all later queries of the table
+ * wait behind it, even reads. So it must not wait for as long as a dump takes.
  */
 const lockTimeout = Duration.seconds(2)
 const lockRetryFor = Duration.minutes(10)
@@ -63,7 +63,8 @@ const untilUnlocked = (missing: ReadonlyArray<MigrationFile>) =>
     while: isLocked,
     every: "1 second",
     retryFor: lockRetryFor,
-    warning: () => `Other sessions lock the tables that ${namesOf(missing)} change; retrying for ${Duration.format(lockRetryFor)}`
+    warning: () =>
+      `Other sessions lock tables that the migrations ${namesOf(missing)} change; retrying for ${Duration.format(lockRetryFor)}`
   })
 
 const isLocked = (error: SqlError | Schema.SchemaError | DatabaseNotReady | MigrationRefused) =>
@@ -71,7 +72,7 @@ const isLocked = (error: SqlError | Schema.SchemaError | DatabaseNotReady | Migr
 
 const namesOf = (named: ReadonlyArray<{ readonly name: string }>) => named.map(({ name }) => name).join(", ")
 
-/** All files are in one transaction, so nothing was changed. */
+/** Returns the error for a database that rejected a file. All files run in one transaction, so nothing was changed. */
 const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
   const message =
     error.reason._tag === "AuthorizationError"
@@ -80,7 +81,7 @@ const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
   return new MigrationRefused({ message })
 }
 
-/** Fails unless the database has the schema of this version. For commands, which may not change the schema. */
+/** Fails unless the database has the schema of this version. Commands call it, because they may not change the schema. */
 export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
   const missing = yield* findMissing(yield* migrationFiles())
   if (missing.length === 0) return
@@ -94,12 +95,12 @@ export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
  */
 const goesWithOlder = "expand_"
 
-/** The number of a numbered file; 0 for any other. */
+/** Returns the number of a numbered file; 0 for any other file. */
 const numberOf = ({ name }: { readonly name: string }) => Number(/^\d{4}(?=_)/u.exec(name)?.[0] ?? 0)
 
 const newestOf = (named: ReadonlyArray<{ readonly name: string }>) => Math.max(0, ...named.map(numberOf))
 
-/** Returns the files to apply. Fails on a database with other files applied. */
+/** Returns the files to apply. Fails if the applied numbered files are unknown to this version or differ from its own. */
 const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
   const applied = yield* findApplied()
   const [newestFile, newestApplied] = [newestOf(files), newestOf(applied)]
@@ -114,7 +115,7 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
     (row) => numberOf(row) > 0 && numberOf(row) <= newestFile && files.every(({ name }) => name !== row.name)
   )
   if (changed.length + removed.length > 0) {
-    const message = `The database was created by other migrations than this version has: ${namesOf([...changed, ...removed])} differ`
+    const message = `The database was created by other migrations than this version has: ${namesOf([...changed, ...removed])} differ; start the version that created it`
     return yield* new MigrationRefused({ message })
   }
   // Replacing functions of a newer version by older ones would break that version's replicas.
@@ -125,7 +126,7 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
 
 const definition = /^CREATE OR REPLACE FUNCTION (vatproof\w*\.\w+)\s*\([\s\S]*?\bAS (\$\w*\$)([\s\S]*?)\2/gmu
 
-/** The bodies of all SQL functions of this version, by qualified name. */
+/** Returns the bodies of all SQL functions of this version, by qualified name. */
 export const functionBodies = Effect.map(
   Effect.suspend(() => migrationFiles()),
   (files): ReadonlyMap<string, string> =>
@@ -151,7 +152,7 @@ export const restore = Effect.fn("Migrations.restore")(function* (tables: Readon
   yield* Effect.forEach(files, apply, { discard: true }).pipe(sql.withTransaction)
 })
 
-/** Migrates while it is built. */
+/** Applies the missing files while the layer is built. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const applied = yield* run()
@@ -188,7 +189,7 @@ const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile
     ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
 })
 
-/** The columns of the table of applied files; empty if it does not exist yet. */
+/** Returns the columns of the table of applied files; none if the table does not exist yet. */
 const findColumns = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -200,7 +201,7 @@ const findColumns = Effect.gen(function* () {
   return (yield* find(table)).map(({ name }) => name)
 })
 
-/** The first query on a database, so an error in its URL shows here. */
+/** Returns the applied files. This is the first query on a database, so a wrong URL fails here, with `DatabaseNotReady`. */
 const findApplied = Effect.fnUntraced(
   function* () {
     const sql = yield* SqlClient.SqlClient
@@ -222,7 +223,7 @@ const findApplied = Effect.fnUntraced(
   )
 )
 
-/** The driver takes one command per statement: splits at `;` outside quotes, dollar quotes and comments. */
+/** Splits SQL into its statements, because the driver takes one at a time: at `;` outside quotes, dollar quotes and comments. */
 export const splitStatements = (text: string): ReadonlyArray<string> => {
   const skipped = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\w*\$)[\s\S]*?\1|;/gu
   const statements: Array<string> = []

@@ -9,12 +9,12 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 
 const open = Metrics.gauge("vatproof.db.connections", {
   unit: "{connection}",
-  description: "Connections to the database that are open, those of commands and listeners included"
+  description: "Open connections to the database, including those of commands and listeners"
 })()
 
 const most = Metrics.gauge("db.client.connection.max", {
   unit: "{connection}",
-  description: "Connections that the pool may open at most"
+  description: "Maximum number of connections of the pool"
 })({ "db.client.connection.pool.name": "vatproof" })
 
 export interface PoolMetricsOptions {

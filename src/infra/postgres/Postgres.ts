@@ -16,8 +16,8 @@ export interface PostgresOptions {
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
 /**
- * A plan made while a table was small must still be good when it is large: every statement has an index. SQL functions carry the
- * same settings, because auditors call some of them.
+ * Makes the planner use an index, which every statement has: a plan that was made while a table was small must still be good when
+ * the table is large. SQL functions have the same settings, because auditors call some of them in other sessions.
  */
 const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
 
@@ -25,8 +25,8 @@ const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "of
 export const serviceRole = "vatproof_service"
 
 /**
- * A pool as the login role of the URL: for migrations and administration. Without statement timeout, since a migration may take
- * long.
+ * A pool for migrations and administration, which runs as the login role of the URL. Has no statement timeout, because a
+ * migration may take long.
  */
 export const layerAdministrator = (options: PostgresOptions) =>
   PgClient.layer({
@@ -55,8 +55,8 @@ export const layer = (options: PostgresOptions) =>
   )
 
 /**
- * Waits until the server answers: it may start at the same time as the service, or later. Handles only an absent server; other
- * problems, and a server that stays absent, are reported by the first query.
+ * Waits until the server answers, which may start at the same time as the service, or later. Never fails: the first query reports
+ * other problems, and a server that is still absent after `retryFor`.
  */
 export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retryFor: Duration.Duration) {
   if (Duration.isZero(retryFor)) return
@@ -75,8 +75,8 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retr
 const lookEvery = "500 millis"
 
 /**
- * The server does not listen or answer, has no free connection, or is starting or stopping (classes 08, 53300 and 57P). Waiting
- * does not fix other problems, such as a server without TLS.
+ * Returns true if the server does not listen or answer, has no free connection, or is starting or stopping (classes 08, 53300 and
+ * 57P). Waiting does not fix other problems, such as a server without TLS.
  */
 const isAbsent = (error: SqlError) => {
   const code = codeOf(error)
@@ -85,10 +85,10 @@ const isAbsent = (error: SqlError) => {
   return error.reason._tag === "ConnectionError" && isNetworks
 }
 
-/** The message of server or network, which names the host, role or database, but no password. */
+/** Returns the message of the server or the network. It may name the host, role or database, but no password. */
 export const causeOf = (error: SqlError) => wordsOf(error, "message") || codeOf(error) || error.message
 
-/** For a name with several addresses, the network error has a code and no message. */
+/** Returns the code of an error. A network error has no message, only a code, if the host name has several addresses. */
 const codeOf = (error: SqlError) => wordsOf(error, "code")
 
 const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") => {
@@ -96,7 +96,7 @@ const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") 
   return Predicate.isString(words) ? words : ""
 }
 
-/** The server's address from the URL, for the spans of statements; they would otherwise show localhost. */
+/** Returns the server's address from the URL, because the spans of statements would otherwise show localhost. */
 const addressOf = (url: Redacted.Redacted) => {
   const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
   if (hostname === "" || hostname.includes(",") || searchParams.has("host")) return {}

@@ -10,7 +10,7 @@ export interface RetryWhileBusy<E> {
   readonly warning: (error: E) => string
 }
 
-/** Retries until the timeout; then fails with the last error. */
+/** Retries for `retryFor`; then fails with the last error. */
 export const retryWhileBusy =
   <E>({ every, retryFor, warning, while: isWorthIt }: RetryWhileBusy<E>) =>
   <A, R>(attempt: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {

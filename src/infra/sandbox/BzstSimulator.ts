@@ -53,7 +53,7 @@ const refused = (status: string, target: string | null, requester: string | null
   answer: (stamp, code) => statusReply(code ?? status, stamp)
 })
 
-/** The order of the checks on requester and target is inferred. */
+/** Returns the status that refuses the requester or the target, if any. The order of the checks is inferred. */
 const refusalOf = (requester: string, target: string, settings: Settings): string | undefined => {
   const own = Option.filter(exactly(requester), isGerman)
   if (Option.isNone(own)) return "evatr-0004"
@@ -69,7 +69,7 @@ const refusalOf = (requester: string, target: string, settings: Settings): strin
 
 const notValid: ReadonlySet<string> = new Set(["evatr-2001", "evatr-2002", "evatr-2006"])
 
-/** BZSt requires both VAT IDs with prefix, in upper case and without separators. */
+/** Parses a VAT ID in the only form that BZSt accepts: with prefix, in upper case and without separators. */
 const exactly = (vatId: string): Option.Option<VatId> =>
   Option.filter(Result.getSuccess(parse(vatId)), ({ value }) => value === vatId)
 
@@ -89,7 +89,7 @@ const answer = (
   return statusReply(asksToCompare ? "evatr-0003" : "evatr-0000", stamp)
 }
 
-/** The result letters: A same, B different, C not queried, D not disclosed by the member state. */
+/** Compares company data and returns letters: A same, B different, C not queried, D not disclosed by the member state. */
 const comparison = (vatId: VatId, query: Bestaetigungsabfrage): object => {
   const { disclosed, specimen } = magicOf(vatId)
   const company = companyOf(vatId, specimen)

@@ -28,7 +28,7 @@ const decodeJournalQuery = Schema.decodeUnknownEffect(JournalQuery, strict)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** One sentence per invalid field, with its path: `faults.0.latency_ms: Expected …`. */
+/** Returns the 400 reply. It names each invalid field by its path: `faults.0.latency_ms: Expected …`. */
 const refusal = (failure: Schema.SchemaError): Reply =>
   error(
     400,
@@ -53,7 +53,7 @@ export interface Parts {
   readonly firstSettings: Settings
 }
 
-/** A request that is not for a source. */
+/** A request to the sandbox itself, not to a simulated source. */
 export interface ControlRequest {
   readonly method: string
   readonly path: string
@@ -128,8 +128,8 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Route>>> = new Map([
 ])
 
 /**
- * Answers the requests that are not for a source: the controls; 400 for a body or query that does not decode; 404 and 405 with
- * the available paths or methods. `endpoints` names those of the sources, e.g. `POST /app/v1/abfrage`.
+ * Answers a request that is not for a source: with the control's reply, with 400 if the body or query does not decode, or with
+ * 404 or 405. `endpoints` are the sources' endpoints, e.g. `POST /app/v1/abfrage`, which `GET /sandbox` lists as well.
  */
 export const answer = (parts: Parts, request: ControlRequest, endpoints: ReadonlyArray<string>): Effect.Effect<Reply> => {
   const methods = routes.get(request.path)
@@ -144,13 +144,13 @@ export const answer = (parts: Parts, request: ControlRequest, endpoints: Readonl
     .filter((endpoint) => endpoint.endsWith(` ${request.path}`))
     .map((endpoint) => endpoint.split(" ", 1).join(""))
   if (allowed.length === 0) {
-    return Effect.succeed(error(404, "NOT_FOUND", "There is nothing at this path; GET /sandbox lists what there is"))
+    return Effect.succeed(error(404, "NOT_FOUND", "There is no endpoint at this path; GET /sandbox lists all endpoints"))
   }
-  const reply = error(405, "METHOD_NOT_ALLOWED", `This path takes ${allowed.join(", ")}`)
+  const reply = error(405, "METHOD_NOT_ALLOWED", `This path accepts only ${allowed.join(", ")}`)
   return Effect.succeed({ ...reply, headers: { ...reply.headers, allow: allowed.join(", ") } })
 }
 
-/** The initial settings of a sandbox. */
+/** Returns the initial settings of a sandbox. */
 export const settingsOf = (germanTargetsAdmitted: boolean | undefined): Settings => ({
   ...initialSettings,
   german_targets_admitted: germanTargetsAdmitted ?? initialSettings.german_targets_admitted

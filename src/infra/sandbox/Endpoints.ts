@@ -12,8 +12,8 @@ export const viesPath = "/taxation_customs/vies/rest-api"
 export const bzstPath = "/app"
 
 /**
- * An endpoint and its source. A `Check` parses a question about a VAT ID; a `Probe` answers by itself, and `error` formats a
- * scripted code. The `TestService` answers from its own table, without faults.
+ * An endpoint of a source. A `Check` parses a question about a VAT ID, whose `answer` follows the faults. A `Probe` reports the
+ * state of the source; `error` is its answer with a scripted code. The `TestService` answers from its own table, without faults.
  */
 export type Endpoint =
   | { readonly _tag: "Check"; readonly source: SourceName; readonly read: (body: string, settings: Settings) => Question }

@@ -4,7 +4,7 @@ import { memberStates } from "#domain/vat/MemberStates.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 import { parse } from "#domain/vat/VatId.ts"
 
-/** Failures of an exchange below the protocol level. */
+/** Failures of an exchange in which the source sends no code of its own. */
 export const Breakage = Schema.Literals([
   "hang", // reads the request, never sends anything
   "reset", // resets the connection before the first byte
@@ -29,7 +29,7 @@ export interface Conduct {
   readonly retryAfterSeconds?: number | undefined
   /** Delay before anything is sent. */
   readonly latencyMs?: number | undefined
-  /** Applies to this many first calls for the VAT ID; later ones are answered normally. */
+  /** The number of first calls for a VAT ID that behave like this; later calls are answered normally. */
   readonly firstCalls?: number | undefined
 }
 
@@ -67,7 +67,7 @@ const misfit = (fault: typeof Fields.Type): string | undefined => {
     return `${fault.code} is not a code of the source ${fault.source}`
   }
   if (fault.on !== undefined && fault.on !== "checks" && (fault.member_state ?? fault.vat_id) !== undefined) {
-    return "only checks have a member state or a VAT ID: omit `on`"
+    return "a fault with a member_state or a vat_id concerns checks only: omit `on`"
   }
   return undefined
 }
@@ -88,7 +88,7 @@ export const sourceOf = (fault: Fault): Option.Option<SourceName> =>
     ? Option.some(fault.source)
     : Option.map(Option.fromUndefinedOr(fault.code), (code) => (evatrStatus.test(code) ? "bzst" : "vies"))
 
-/** Returns the calls that a fault concerns, with the default filled in. */
+/** Returns the calls that a fault concerns: its `on`, or the default. */
 export const concerns = (fault: Fault): "checks" | "probes" | "all" =>
   fault.on ?? ((fault.member_state ?? fault.vat_id ?? fault.count) === undefined ? "all" : "checks")
 

@@ -8,13 +8,13 @@ import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question } from "#infra/sandbox/Simulator.ts"
 
-/** A behaviour and its origin. */
+/** A behaviour, and what decided it. */
 export interface Decision {
   readonly by: DecidedBy
   readonly conduct: Conduct
 }
 
-/** VAT IDs with a call counter for "fails n times, then answers"; the oldest is evicted. */
+/** Limit of VAT IDs whose calls are counted, for magic numbers that fail n times and then answer. The oldest is evicted. */
 const flakyMax = 10_000
 
 /** Creates the decider, which counts the failures of each flaky number. */

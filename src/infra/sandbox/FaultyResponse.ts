@@ -1,13 +1,13 @@
 /**
- * Sends answers and breaks connections. All of it can be interrupted at any byte, when the client disconnects or the sandbox
- * stops.
+ * Sends the sandbox's answers, complete or broken on purpose. Sending can be interrupted at any byte, when the client disconnects
+ * or the sandbox stops.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect, Option } from "effect"
 import type { Breakage, Conduct } from "#infra/sandbox/Fault.ts"
 import type { Reply } from "#infra/sandbox/Simulator.ts"
 
-/** Requests to a source have a few hundred bytes, and a script of faults fits as well; larger bodies get 413. */
+/** Limit of a request body; a larger one gets 413. A question to a source has a few hundred bytes, a script of faults more. */
 export const bodyBytesMax = 256 * 1024
 
 const padding = Buffer.alloc(64 * 1024, "x")
@@ -21,7 +21,7 @@ export const hugeBytes = hugeStart.length + paddings * padding.length + hugeEnd.
 /** Interval between the bytes of a `drip` answer. */
 const dripMs = 200
 
-/** Lets the first half of a body arrive before the reset, which discards data in flight. */
+/** The wait before a reset, which discards data in flight: the first half of the body arrives first. */
 const settleMs = 50
 
 /** Reads a request body as UTF-8; none if it exceeds the limit. */
@@ -105,7 +105,7 @@ export const sendBroken = (response: ServerResponse, breakage: Breakage, right: 
   }
 }
 
-/** The error page of a proxy whose server fails. */
+/** Returns the HTML error page that a proxy sends if its server fails. */
 export const httpError = (status: number, retryAfterSeconds: number | undefined): Reply => {
   const reply = page(status, `Error ${status}`)
   return retryAfterSeconds === undefined
@@ -113,7 +113,7 @@ export const httpError = (status: number, retryAfterSeconds: number | undefined)
     : { ...reply, headers: { ...reply.headers, "retry-after": String(retryAfterSeconds) } }
 }
 
-/** The journal's outcome for a behaviour that breaks the exchange; undefined for one that answers. */
+/** Returns the outcome that the journal shows for a broken exchange; undefined if the source answers. */
 export const brokenOutcome = (conduct: Conduct): string | undefined =>
   conduct.breakage ?? (conduct.httpStatus === undefined ? undefined : `HTTP ${conduct.httpStatus}`)
 
@@ -149,7 +149,7 @@ const page = (status: number, title: string): Reply => ({
   headers: { "content-type": "text/html; charset=utf-8" }
 })
 
-/** Changes strings to numbers, and numbers and booleans to strings; keeps the shape of objects and arrays. */
+/** Gives each value another JSON type: strings become numbers, numbers and booleans become strings. Keeps objects and arrays. */
 const otherType = (_: string, value: unknown): unknown => {
   if (typeof value === "string") return value.length
   return typeof value === "boolean" || typeof value === "number" ? String(value) : value

@@ -1,8 +1,8 @@
-/** The sandbox's record of calls: the newest ones in full, counters for all, and the maximum concurrency of checks. */
+/** The sandbox's record of calls: the newest calls in full, counters of all calls, and the maximum concurrency of checks. */
 import { Clock, DateTime, Effect, Schema, Stream, SubscriptionRef } from "effect"
 import { SourceName } from "#domain/vat/Verdict.ts"
 
-/** The origin of an answer, from the highest to the lowest precedence. */
+/** What decided an answer, from the highest to the lowest precedence. */
 export const DecidedBy = Schema.Literals(["script", "request", "settings", "magic number", "register"])
 export type DecidedBy = typeof DecidedBy.Type
 
@@ -49,7 +49,7 @@ export interface Filter {
 
 /** Maximum number of entries kept in full. */
 export const entriesMax = 1_000
-/** VAT IDs with a counter of their own; calls for further ones count in the totals only. */
+/** Limit of VAT IDs with their own counter. Calls for further VAT IDs count in the totals only. */
 const vatIdsMax = 10_000
 /** Longer than any VAT ID; longer text is truncated. */
 const textMax = 64

@@ -1,9 +1,8 @@
 /**
  * The magic numbers: the last six digits of a VAT ID control the sandbox, in every member state.
  *
- *
- * - `99` + an evatr status (`992001`): BZSt answers that status, VIES the corresponding verdict.
- * - `98` + an evatr status (`982001`): the same at BZSt, while VIES is unavailable.
+ * - `99` + the digits of an evatr status (`992001`): BZSt answers with that status, VIES with the corresponding verdict.
+ * - `98` + the digits of an evatr status (`982001`): BZSt answers with that status, VIES is unavailable.
  * - `999` + one of the Commission's own test numbers (`999301`): VIES answers as its test service does.
  * - `9997xx`: fault `xx` at VIES only; `9998xx`: at BZSt only; `9999xx`: at both.
  * - one digit repeated (`11111111`): invalid, not assigned. All other well-formed numbers: valid.
@@ -13,7 +12,7 @@ import type { Conduct } from "#infra/sandbox/Fault.ts"
 import type { Specimen } from "#infra/sandbox/Register.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 
-/** The answers of register and sources for one VAT ID. `disclosed` lists the data that the member state returns. */
+/** The behaviour of both sources for one VAT ID. `disclosed` says what the member state returns (all data without it). */
 export interface Magic {
   readonly meaning: string
   readonly vies: Conduct
@@ -80,7 +79,8 @@ const statuses: ReadonlyArray<readonly [string, Magic]> = statusMessages.flatMap
 })
 
 /**
- * The last two digits of `9997xx`, `9998xx` and `9999xx`, and their effect at a source; `own` is the source's code for an outage.
+ * Returns the last two digits of `9997xx`, `9998xx` and `9999xx` with their meaning and effect. `own` is the source's code for an
+ * outage, `unheardOf` a code that it never documented.
  */
 const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string, string, Conduct]> => [
   ["00", "says that it is unavailable", { code: own }],
@@ -96,7 +96,7 @@ const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string,
   ["10", "sends a body of 100 MB", { breakage: "huge" }],
   ["11", "sends one byte every 200 ms", { breakage: "drip" }],
   ["12", "sends less than Content-Length promises", { breakage: "short_body" }],
-  ["13", "answers a code that no document knows", { code: unheardOf }],
+  ["13", "answers with an undocumented code", { code: unheardOf }],
   ["29", "answers HTTP 429 with Retry-After: 2", { httpStatus: 429, retryAfterSeconds: 2 }],
   ["31", "is unavailable for 1 call, then answers", { code: own, firstCalls: 1 }],
   ["32", "is unavailable for 2 calls, then answers", { code: own, firstCalls: 2 }],
@@ -133,7 +133,7 @@ export const magicOf = (vatId: VatId): Magic => {
   return /^(\d)\1*$/u.test(digits) ? notAssigned : (magicNumbers.get(digits.slice(-6)) ?? assigned)
 }
 
-/** The six digits that count. Dutch numbers end in B and two digits, which are ignored. */
+/** Returns the digits that may end in a magic number. Dutch numbers end in B and two more digits, which are ignored. */
 const digitsOf = (vatId: VatId): string =>
   (vatId.memberState.prefix === "NL" ? vatId.number.replace(/B\d\d$/u, "") : vatId.number).replace(/\D/gu, "")
 

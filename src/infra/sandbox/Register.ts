@@ -75,16 +75,16 @@ const specimens = {
 
 export type Specimen = keyof typeof specimens
 
-/** Returns the company registered under a VAT ID. Every well-formed VAT ID has one; its validity is decided elsewhere. */
+/** Returns the company registered under a VAT ID. Every well-formed VAT ID has a company, even an invalid one. */
 export const companyOf = (vatId: VatId, specimen: Specimen | undefined): Company =>
   specimen !== undefined
     ? specimens[specimen]
     : (published.get(vatId.value) ?? byMemberState.get(vatId.memberState.prefix) ?? specimens.umlauts)
 
-/** The address as VIES formats it: lines separated by `\n`. */
+/** Returns the address as VIES formats it: lines separated by `\n`. */
 export const addressOf = (company: Company): string => `${company.street}\n${company.postalCode} ${company.city}`
 
-/** Compares as an officer would: ignores case, punctuation, spaces and the spelling of umlauts. */
+/** Compares two texts as an officer would: ignores case, punctuation, spaces and the spelling of umlauts. */
 export const sameText = (left: string, right: string): boolean => folded(left) === folded(right)
 
 const folded = (text: string) =>

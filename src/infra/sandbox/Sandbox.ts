@@ -1,7 +1,7 @@
 /**
- * Both official sources as one HTTP server, for tests and for users who test their own code against the service.
+ * Simulates both official sources in one HTTP server, for tests and for users who test their own code against the service.
  *
- * It implements the sources' own protocols, so the live clients talk to it. `docs/sandbox.md` is its manual.
+ * It speaks the protocols of the sources, so the service uses its normal clients. `docs/sandbox.md` is its manual.
  */
 import { createServer, type Server } from "node:http"
 import { Context, Effect, FiberSet, Layer, Ref, Schema, type Scope } from "effect"
@@ -22,7 +22,7 @@ export class SandboxNotStarted extends Schema.TaggedError<SandboxNotStarted>()("
   cause: Schema.Defect()
 }) {
   override get message() {
-    return `The sandbox cannot listen on ${this.host}:${this.port}; another program may use the port`
+    return `The sandbox cannot listen on ${this.host}:${this.port}: probably another program already uses this port`
   }
 }
 
@@ -56,7 +56,7 @@ export class Sandbox extends Context.Service<
   }
 >()("vatproof/infra/sandbox/Sandbox") {}
 
-/** Clients keep connections open; closing idle ones early would look like an unscripted fault. */
+/** Idle timeout of a connection. It is long, because an early close would look like an unscripted fault to the client. */
 const keepAliveMs = 65_000
 const connectionsMax = 10_000
 
@@ -80,7 +80,7 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Replaces the wildcard address, which clients cannot connect to on every system. */
+/** Returns the host for a URL: `localhost` instead of a wildcard address, to which not every system can connect. */
 const reachable = (host: string): string =>
   host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
 
@@ -120,5 +120,4 @@ export const make = (options: Options): Effect.Effect<Sandbox["Service"], Sandbo
     }
   })
 
-/** See `make`. */
 export const layer = (options: Options): Layer.Layer<Sandbox, SandboxNotStarted> => Layer.effect(Sandbox, make(options))

@@ -20,7 +20,7 @@ interface Visit {
   readonly body: string
 }
 
-/** Creates the handler. It ends when the answer is sent or the client has disconnected. */
+/** Returns the handler of a request. Its effect ends when the answer is sent or the client has disconnected. */
 export const make = (parts: Control.Parts) => {
   const endpoints = Endpoints.make(parts.sessions)
 
@@ -73,7 +73,7 @@ export const make = (parts: Control.Parts) => {
     Effect.raceFirst(serve(request, response), FaultyResponse.clientGone(response)).pipe(
       Effect.catchDefect((defect) =>
         Effect.andThen(
-          Effect.logError("The sandbox failed on a request, which is a bug of the sandbox", defect),
+          Effect.logError("The sandbox failed to answer a request; this is a bug of the sandbox", defect),
           response.headersSent ? FaultyResponse.reset(response) : FaultyResponse.send(response, bug)
         )
       )
@@ -84,7 +84,7 @@ export const make = (parts: Control.Parts) => {
 const noTarget = { probe: true, vatId: null, requester: null, memberState: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
-  error: { code: "TOO_LARGE", message: `A body has at most ${FaultyResponse.bodyBytesMax} bytes` }
+  error: { code: "TOO_LARGE", message: `The request body exceeds ${FaultyResponse.bodyBytesMax} bytes` }
 })
 const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
 
@@ -102,7 +102,7 @@ const carryOut = (response: ServerResponse, conduct: Conduct, right: Reply): Eff
 
 const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))
 
-/** Records the end of a call in the journal, however it ends. */
+/** Runs `work` and records the end of the call in the journal, even if it is interrupted. */
 const noted = (response: ServerResponse, call: Call, work: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.onExit(work, (exit) => call.finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
 

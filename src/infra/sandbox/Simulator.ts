@@ -33,7 +33,7 @@ export interface Question {
   readonly answer: (stamp: Stamp, code: string | undefined) => Reply
 }
 
-/** A JSON reply. */
+/** Returns a JSON reply. */
 export const json = (status: number, outcome: string, body: object): Reply => ({
   status,
   outcome,

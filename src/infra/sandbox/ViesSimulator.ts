@@ -50,7 +50,7 @@ const messages: ReadonlyMap<string, string> = new Map([
   ["VOW-ERR-11", "A mandatory field is missing"]
 ])
 
-/** An error in VIES' form. Most come with HTTP 200 and without a message. */
+/** Returns an error in VIES' form. Most errors have HTTP 200 and no message. */
 export const errorReply = (code: string): Reply => {
   const message = messages.get(code)
   return json(httpStatuses.get(code) ?? 200, code, {
@@ -101,7 +101,7 @@ const refused = (error: string, target: string | null, vatId: VatId | undefined)
   answer: (_, code) => errorReply(code === undefined || code === "VALID" || code === "INVALID" ? error : code)
 })
 
-/** VIES requires the number without prefix, in upper case and without separators. */
+/** Parses a VAT ID in the only form that VIES accepts: the number without prefix, in upper case and without separators. */
 const exactly = (prefix: string, number: string): Option.Option<VatId> =>
   Option.filter(
     Result.getSuccess(parse(`${prefix}${number}`)),
@@ -130,7 +130,7 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
   })
 }
 
-/** Germany returns only the name's keys; Spain repeats the request; the others return all keys (recorded). */
+/** Returns the keys about the trader: of Germany only the name's, of Spain those of the request, else all (recorded). */
 const traderKeys = (state: string, request: CheckVatRequest, company: Company | undefined): object => {
   if (state === "DE") return { traderName: request.traderName || undisclosed, traderNameMatch: "NOT_PROCESSED" }
   const sent = parts.map((part) => [part, request[`trader${part}`] || undefined] as const)

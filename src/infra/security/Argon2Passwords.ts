@@ -9,16 +9,17 @@ import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
 /**
- * At least 19 MiB, 2 passes and 1 lane (OWASP Password Storage Cheat
- * Sheet, read 2026-11). Stored hashes keep their own parameters.
+ * The parameters of new hashes: the minimum of the OWASP Password Storage Cheat Sheet (19 MiB, 2 passes, 1 lane; read 2026-11).
+ * Stored hashes keep their own parameters.
  */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const saltBytes = 16
 const hashBytes = 32
 
 /**
- * A hash takes 19 MiB and one of Node's four worker threads, which file access and DNS need too. `capacity` is a few seconds of
- * work. A person needs one attempt at a time; an office behind one address needs a few.
+ * Two hashes are computed at a time: each takes 19 MiB and one of Node's four worker threads, which file access and DNS need too.
+ * `capacity` attempts in progress are a few seconds of work. `perKey` limits those of one client address: an office behind one
+ * address needs a few.
  */
 const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
 const retryAfterSeconds = 2
@@ -49,11 +50,11 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const queue = yield* FairQueue.make(bounds)
 
-  /** Characters that look alike are equal, however a keyboard composes them (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
+  /** Hashes a password. NFKC makes equal what keyboards compose differently (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  /** Uninterruptible, even if the client has disconnected: it is short, and an interruption could leak a slot. */
+  /** Runs work in a slot. It is uninterruptible, because it is short and an interruption could leak the slot. */
   const inSlot = <A>(client: string, work: Effect.Effect<A, CryptoError.CryptoError>) =>
     Effect.uninterruptible(queue.inSlot(client, work)).pipe(Effect.catchTag("CryptoError", Effect.die))
 
@@ -62,7 +63,7 @@ const make = Effect.gen(function* () {
     return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
   })
 
-  /** A hash with an unknown password, so that an attempt without a stored hash takes the same work. */
+  /** The hash of an unknown password. A login to an unknown account is compared with it, so that it takes the same time. */
   const dummyHash = yield* makeHash(Redacted.make(Base64.encode(crypto.randomBytes(32)))).pipe(
     Effect.catchTag("CryptoError", (error) =>
       error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)
@@ -91,7 +92,7 @@ const make = Effect.gen(function* () {
 })
 
 const tooMany = new RateLimitExceeded({
-  message: `At most ${bounds.perKey} logins and signups of one address at a time`,
+  message: `A client address may have at most ${bounds.perKey} logins and sign-ups in progress; retry after ${retryAfterSeconds} seconds`,
   retryAfterSeconds
 })
 
@@ -117,5 +118,5 @@ const parse = Effect.fnUntraced(
   Effect.catchTag("EncodingError", Effect.die)
 )
 
-/** Fails if Node cannot hash passwords. */
+/** Fails with `PasswordHashingUnsupported` if Node lacks Argon2id. */
 export const layer = Layer.effect(Passwords, make)

@@ -8,7 +8,7 @@ export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
-  /** Writes a synced draft beside `file`; removed with the scope. */
+  /** Writes the content to a draft beside `file` and syncs it to disk. The draft is removed with the scope. */
   const writeDraft = Effect.fnUntraced(function* (file: string, content: string | Uint8Array) {
     const draft = yield* fs.makeTempFileScoped({ directory: path.dirname(file), prefix: ".draft-" })
     yield* fs.chmod(draft, 0o600)
@@ -30,7 +30,7 @@ export const make = Effect.gen(function* () {
   return {
     /** Creates or replaces a file. Creates a missing folder with mode 700. */
     replace: (file: string, content: string | Uint8Array) => inFolder(file, content, (draft) => fs.rename(draft, file)),
-    /** Same, but keeps an existing file: if several processes create it at once, one succeeds and the others keep its file. */
+    /** Creates a file, and keeps an existing one. If several processes create it at once, all keep the file of the first. */
     create: (file: string, content: string | Uint8Array) =>
       inFolder(file, content, (draft) => Effect.catchIf(fs.link(draft, file), isThereAlready, () => Effect.void))
   }

@@ -11,16 +11,16 @@ import * as AtomicFile from "#infra/security/AtomicFile.ts"
 const lookEvery = "1 second"
 const pushEvery = Duration.minutes(1)
 const timeout = "10 seconds"
-/** 1, 2 and 4 seconds; then the checkpoint of the next minute. */
+/** Retries after 1, 2 and 4 seconds. After that, the checkpoint of the next minute is pushed. */
 const retries = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }))
 
 /** The push failed. The message excludes the URL, which may contain a password. */
 class MirrorFailed extends Schema.TaggedError<MirrorFailed>()("MirrorFailed", { message: Schema.String }) {}
 
-/** `https://…`, or http to this machine; anything else is a folder. */
+/** Returns true for a URL (`https://…`, or `http://…` to this machine). Any other place is a folder. */
 export const isUrl = (place: string) => /^https?:\/\//u.test(place)
 
-/** The newest checkpoint in a folder; those of each day (UTC) are beside it. */
+/** The file of the newest checkpoint in a mirror folder. The last checkpoint of each day (UTC) has a file beside it. */
 export const newestFile = "checkpoint"
 
 const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
@@ -28,7 +28,7 @@ const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
   const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
   const day = DateTime.formatIsoDateUtc(yield* DateTime.now)
-  // Other users may read this folder.
+  // With the default mode, because other users may read this folder. AtomicFile would create it with mode 700.
   yield* fs.makeDirectory(directory, { recursive: true })
   for (const name of [`${newestFile}-${day}`, newestFile]) yield* atomic.replace(path.join(directory, name), note)
 })
@@ -46,7 +46,7 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
         : HttpClientRequest.basicAuth(request, decodeURIComponent(username), Redacted.make(decodeURIComponent(password)))
     )
     .pipe(Effect.timeout(timeout))
-  if (status < 200 || status > 299) return yield* new MirrorFailed({ message: `it answered with status ${status}` })
+  if (status < 200 || status > 299) return yield* new MirrorFailed({ message: `The mirror answered with status ${status}` })
 })
 
 /** Returns a function that offers a checkpoint without waiting. Without CHECKPOINT_MIRROR it does nothing. */
@@ -71,7 +71,7 @@ export const make = Effect.gen(function* () {
       Effect.retry(retries),
       Effect.tap(() => Effect.sync(() => (pushed = note))),
       Effect.catchTag(["PlatformError", "HttpClientError", "MirrorFailed", "TimeoutError"], (error) =>
-        Effect.logWarning(`CHECKPOINT_MIRROR did not take a checkpoint (${error._tag}); a newer one is tried in a minute`)
+        Effect.logWarning(`CHECKPOINT_MIRROR did not accept a checkpoint (${error._tag}); a newer one is pushed in a minute`)
       )
     )
   })

@@ -2,7 +2,7 @@
 import { Effect, Layer, Redacted } from "effect"
 import { CommonPassword, CommonPasswords } from "#domain/login/Passwords.ts"
 
-/** 18,000 passwords of 8 characters or more. The package takes 50 ms to load, so the first new password loads it. */
+/** Loads 18,000 passwords of 8 characters or more. This takes 50 ms, so it happens with the first new password, not at start. */
 const load = Effect.map(
   Effect.promise(() => import("@zxcvbn-ts/language-common")),
   ({ dictionary }) => new Set(dictionary["passwords-common"])

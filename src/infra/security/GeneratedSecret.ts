@@ -14,9 +14,8 @@ const secretBytes = 32
 const form = /^[\w-]{43}$/u
 
 /**
- * Returns 256 random bits as 43 characters from the file `name` in `directory`, and creates it if missing. If several processes
- * start at once, one creates the secret and all use it: a hard link appears complete or not at all, and only the first one
- * succeeds.
+ * Returns 256 random bits as 43 characters from the file `name` in `directory`. Creates a missing file. If several processes start
+ * at once, one creates the secret and all use it.
  */
 export const make = Effect.fn("GeneratedSecret.make")(
   function* (directory: string, name: string) {
@@ -31,11 +30,16 @@ export const make = Effect.fn("GeneratedSecret.make")(
     const secret = (yield* fs.readFileString(file)).trim()
     if (form.test(secret)) return Redacted.make(secret)
     return yield* new SecretNotStored({
-      message: `${file} does not hold the secret it was made for: restore it, or remove it to make another`
+      message: `The content of ${file} is not a generated secret: restore the file, or remove it to generate a new secret`
     })
   },
   (effect, directory, name) =>
     Effect.catchTag(effect, "PlatformError", (cause) =>
-      Effect.fail(new SecretNotStored({ message: `The secret ${name} cannot be kept in ${directory}: ${cause.message}`, cause }))
+      Effect.fail(
+        new SecretNotStored({
+          message: `The file of the secret ${name} in ${directory} cannot be read or created: ${cause.message}`,
+          cause
+        })
+      )
     )
 )

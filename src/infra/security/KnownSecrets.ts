@@ -1,4 +1,4 @@
-/** All secrets in the settings, for redaction in log lines. */
+/** Returns all secrets in the settings, which are redacted in log lines. */
 import { Option, Redacted } from "effect"
 import type { Settings } from "#infra/config/AppConfig.ts"
 import { keysIn } from "#infra/security/NotaryKeys.ts"
@@ -23,7 +23,7 @@ export const make = ({
   )
 ]
 
-/** The password of a URL, as written and decoded. */
+/** Returns the password of a URL, both percent-encoded and decoded. */
 const passwordsOf = (url: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> => {
   const text = Redacted.value(url)
   const password = URL.canParse(text) ? new URL(text).password : ""

@@ -5,7 +5,7 @@ import { isUrl, newestFile } from "#infra/security/CheckpointMirror.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 
-/** A file of the notary cannot be read; the message names it. */
+/** A file of the notary cannot be read; the message names the file or its setting. */
 export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("NotaryKeyUnusable", {
   message: Schema.String,
   cause: Schema.Defect()
@@ -14,18 +14,18 @@ export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("
 const unusable = (what: string) => (cause: PlatformError.PlatformError) =>
   Effect.fail(new NotaryKeyUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))
 
-/** The name of a log that was never signed: from its public URL, otherwise from the service name. */
+/** Returns the name for a log that was never signed: the host of PUBLIC_URL, otherwise the service name, and `/log/0`. */
 export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
   const host = Option.map(publicUrl, (url) => new URL(url).host)
   return `${Option.getOrElse(host, () => serviceName)}/log/0`
 })
 
-/** A PEM, or any other word. */
+/** Matches a PEM block, or a word outside of one. */
 const piece = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----|(?:(?!-----BEGIN )\S)+/gu
-/** Text beside a PEM that is a key of its own. */
+/** Matches a word beside a PEM block that is a key in the form of signed notes. */
 const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
-/** Returns the keys in a text, in order, separated by white space. Ignores prose beside a PEM. */
+/** Returns the keys in a text, in their order. White space separates them. Ignores other words beside a PEM block. */
 export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redacted.Redacted> => {
   const value = Redacted.value(text)
   const pieces = [...value.matchAll(piece)].map(([content, what]) => ({ content, what }))
@@ -37,7 +37,7 @@ export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redac
   return Arr.map(Arr.isReadonlyArrayNonEmpty(keys) ? keys : Arr.of(value), (key) => Redacted.make(key))
 }
 
-/** The configured keys: those in NOTARY_KEY, otherwise those in NOTARY_KEY_FILE. */
+/** Returns the configured keys: those in NOTARY_KEY, otherwise those in NOTARY_KEY_FILE. */
 export const givenKeys = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { notaryKey, notaryKeyFile } = yield* AppConfig
@@ -46,7 +46,7 @@ export const givenKeys = Effect.gen(function* () {
   return Option.some(keysIn(Redacted.make(text)))
 })
 
-/** Rejects configured keys with the name of their setting and the reason. */
+/** Fails because the configured keys are invalid. The error names their setting and the reason. */
 export const refuse = ({ message }: { readonly message: string }) =>
   Effect.flatMap(AppConfig, ({ notaryKey }) =>
     Effect.fail(new InvalidSetting({ message: `${Option.isSome(notaryKey) ? "NOTARY_KEY" : "NOTARY_KEY_FILE"}: ${message}` }))
@@ -70,7 +70,10 @@ export interface RememberedKeys {
   readonly verifiers: ReadonlyArray<{ readonly id: number }>
 }
 
-/** Stores the newest checkpoint in a file for each key that signed it, so that an older copy of the database is detected. */
+/**
+ * Returns functions that load and save the newest checkpoint, in one file for each key that signed it. With these files an older
+ * copy of the database is detected.
+ */
 export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: RememberedKeys) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -97,12 +100,12 @@ export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: Remem
           .replace(file, note)
           .pipe(
             Effect.catchTag("PlatformError", (error) =>
-              Effect.logWarning(`The newest checkpoint cannot be kept in ${file}`, error)
+              Effect.logWarning(`The newest checkpoint cannot be written to ${file}`, error)
             )
           ),
       { discard: true }
     )
-  /** Keeps the previous checkpoints as evidence. */
+  /** Saves a checkpoint. Renames the files of the previous ones, which are evidence. */
   const replace = (note: string) =>
     Effect.forEach(files, (file) => Effect.catchTag(fs.rename(file, `${file}.replaced`), "PlatformError", () => Effect.void), {
       discard: true

@@ -13,18 +13,18 @@ import * as PrometheusText from "#infra/telemetry/PrometheusText.ts"
 
 export interface AdminServerOptions {
   readonly host: string
-  /** 0 takes any free one. */
+  /** 0 means any free port. */
   readonly port: number
   /** Number of ports to try, starting with `port`. */
   readonly ports: number
-  /** Receives the port once it listens; without it the log shows the address. */
+  /** Called with the port once the server listens. Without it the address is logged. */
   readonly announce?: (port: number) => Effect.Effect<void>
 }
 
-/** Closes connections of slower clients. */
+/** Timeout for receiving a whole request. */
 const requestTimeoutMs = 10_000
 
-/** The metrics of this process in the format that the client accepts. */
+/** Responds with the metrics of `textIn`, in the format that the client accepts. */
 export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Effect.Effect<string, E, R>) =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -62,7 +62,7 @@ const ownPages = new Map<string, Page<Readiness>>([
   ["/readyz", ready]
 ])
 
-/** Does not use the library's router: it is one per process, and these pages must not appear on the service's port. */
+/** Responds with the requested page. Does not use Effect's router: there is one per process, and it serves the service's port. */
 const answerOf = <E, R>(pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>) =>
   Effect.gen(function* () {
     const { method, url } = yield* HttpServerRequest.HttpServerRequest
@@ -82,7 +82,7 @@ const announced = (announce: AdminServerOptions["announce"]) =>
     )
   )
 
-/** `exclusive`, because workers that share a port would each answer with their own metrics. */
+/** Listens on the first free port. The port is `exclusive`: on a shared one each worker would answer with its own metrics. */
 const listener = ({
   host,
   port,
@@ -104,7 +104,7 @@ const listenerAt = (host: string, port: number) =>
     gracefulShutdownTimeout: "1 second"
   })
 
-/** Serves the given pages instead of those of this process. */
+/** Serves the given pages on the admin port. */
 export const serving = <E, R>(
   pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>,
   options: AdminServerOptions

@@ -27,7 +27,10 @@ export const layer = (untilReplaced: Effect.Effect<void>) =>
     })
   )
 
-/** Goes above the listener in the layer graph, so that it stops first. `delay` must exceed the load balancer's check interval. */
+/**
+ * Delays the stop of the listener: this layer stops first, because it is above the listener in the layer graph. `delay` must exceed
+ * the check interval of the load balancer.
+ */
 export const layerBeforeStop = (delay: Duration.Duration) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

@@ -25,7 +25,7 @@ export interface HttpListenerOptions {
   readonly maxConnections?: number
 }
 
-/** The most frequent cause is another program on the same port. */
+/** The server cannot listen on its address, most often because another program uses the port. */
 export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotListen", {
   host: Schema.String,
   port: Schema.Int,
@@ -54,9 +54,9 @@ const idleGrace = Duration.millis(300)
 const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)
 /** Longer than any request takes: only a client that does not read its responses stalls a connection for so long. */
 const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
-/** Each may hold a partial head of 32 kB. A proxy in front needs a few hundred connections. */
+/** Limit of connections, each of which may hold an incomplete head of 32 kB. A proxy in front needs a few hundred. */
 const mostConnections = 8_192
-/** Waiting requests of all pipelines together. One connection adds at most one read of its socket, 64 kB. */
+/** Limit of the waiting requests of all pipelines together. One connection adds at most one read of its socket, 64 kB. */
 const maxPipelined = 16_384
 /** Limits the warnings about refused connections to one in this time. */
 const warnEvery = Duration.seconds(10)
@@ -112,7 +112,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
       const queue = new PipelineQueue({
         handle: (request, response) => {
           request.url = requestTarget(request.url ?? "")
-          // Node has discarded what it had received behind a request for another protocol.
+          // Node has discarded the data that it received after a request for another protocol.
           if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
           handle(request, response)
         },
@@ -153,7 +153,7 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
     const reason = HttpRefusal.reasonOf(error)
     if (reason !== undefined && socket instanceof Socket) HttpRefusal.send(socket, () => refusal(reason))
   })
-  // Without a listener Node closes the connection. With one it leaves all other events of the socket to it.
+  // Without this listener Node would close the connection. With it, Node handles no other event of the socket.
   server.on("connect", (_, socket) => {
     if (!(socket instanceof Socket)) return
     socket.on("error", () => socket.destroy())
@@ -175,7 +175,7 @@ const trackIdle = (server: HttpServerOfNode) => {
     server.closeIdleConnections()
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
   })
-  // Runs after an iteration of the event loop in which all received data was read.
+  // The yield lets the event loop read all received data before the connections are closed.
   return Effect.andThen(Effect.yieldNow, close)
 }
 
@@ -197,8 +197,8 @@ const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =
   })
 
 /**
- * A request adds some ten services to the context. By default the ninth makes the library copy all of them, the application's included, which costs
- * as much as the rest of a request.
+ * Returns a context to which 24 services can be added before Effect copies all of them. The default is eight, and a request adds
+ * some ten services. The copy, which includes the application's services, would cost as much as the rest of a request.
  */
 const deeper = (context: Context.Context<never>) => Context.makeUnsafe<unknown>(context.mapUnsafe, { maxDepth: 24 })
 
@@ -214,7 +214,7 @@ const serveBy = (server: HttpServerOfNode, accept: Handle) => {
   server.on("checkExpectation", accept)
 }
 
-/** Returns a function that counts an event. One warning covers all events of its interval. */
+/** Returns a function to call at each event. It logs at most one warning in `warnEvery`, with the number of events since the last. */
 const makeWarning = Effect.fnUntraced(function* (message: (count: number) => string) {
   const events = yield* Queue.sliding<void>(1)
   let count = 0

@@ -7,8 +7,8 @@ export class HttpRequest extends IncomingMessage {
   private upgrades = false
 
   /**
-   * Without this, Node would parse all of a chunk, up to 64 kB, after the connection was closed, and keep its requests until the
-   * event loop iteration ends. It stops parsing at a request that upgrades its connection.
+   * True for a request that upgrades its connection, and on a closed connection: Node stops parsing at such a request. Otherwise
+   * it would parse the rest of a chunk, up to 64 kB, and keep its requests until the event loop iteration ends.
    */
   get upgrade() {
     return this.upgrades || this.socket.destroyed
@@ -31,7 +31,7 @@ export class HttpRequest extends IncomingMessage {
 
 type Headers = OutgoingHttpHeaders | Array<OutgoingHttpHeader>
 
-/** Makes the class of responses that close their connections as soon as `isClosing`. */
+/** Returns the class of responses that close their connections as soon as `isClosing` returns true. */
 export const closingResponse = (isClosing: () => boolean) =>
   class ClosingResponse extends ServerResponse<HttpRequest> {
     override writeHead(status: number, message?: string | Headers, headers?: Headers) {

@@ -14,7 +14,7 @@ export interface Refusal {
   readonly body: string
 }
 
-/** The rest of a refused request is read and discarded, because a reset could destroy the response: at most this much. */
+/** Limit of the rest of a refused request that is read and discarded. Without that, a reset could destroy the response. */
 const maxDrainBytes = 16 * 1024 * 1024
 /** Closes a refused connection that is idle for this long. */
 const drainTimeoutMs = 1_000
@@ -24,7 +24,7 @@ const reasons = new Map<unknown, RefusalReason>([
   ["ERR_HTTP_REQUEST_TIMEOUT", "TimedOut"]
 ])
 
-/** The reason behind a `clientError`. Undefined if the client has reset the connection. */
+/** Returns the reason behind a `clientError`; undefined if the client has reset the connection. */
 export const reasonOf = (error: Error): RefusalReason | undefined => {
   const code = Predicate.hasProperty(error, "code") ? error.code : undefined
   return code === "ECONNRESET" ? undefined : (reasons.get(code) ?? "BadRequest")
@@ -49,7 +49,7 @@ const sendInOrder = (socket: Socket, refusal: () => Refusal): void => {
   else write(socket, refusal())
 }
 
-/** Node's own handling of a `clientError` reads the same property. */
+/** Returns the response in flight on a connection, from the property that Node itself reads at a `clientError`. */
 const responseInFlight = (socket: Socket) =>
   "_httpMessage" in socket && socket._httpMessage instanceof ServerResponse ? socket._httpMessage : undefined
 

@@ -46,7 +46,7 @@ export class PipelineQueue {
       return onRejected()
     }
     this.add(socket)
-    // Otherwise a pipeline answered from memory would run to its end within one iteration of the event loop.
+    // Without `schedule`, a pipeline that is answered from memory would run to its end within one iteration of the event loop.
     response.once("socket", () =>
       schedule(() => {
         if (this.remove(socket) && !socket.destroyed) handle(request, response)
@@ -68,7 +68,7 @@ export class PipelineQueue {
     socket.pause()
   }
 
-  /** False if the connection has ended. */
+  /** Removes a request from the queue. Returns false if its connection has ended. */
   private remove(socket: Socket): boolean {
     const pipeline = this.pipelines.get(socket)
     if (pipeline === undefined) return false
@@ -88,7 +88,7 @@ export class PipelineQueue {
   }
 }
 
-/** Node resumes a connection at the end of each request. */
+/** Pauses a connection again: Node resumes it at the end of each request. */
 function pause(this: Socket) {
   this.pause()
 }

@@ -37,7 +37,8 @@ export class Readiness extends Context.Service<Readiness, Effect.Success<typeof 
 const timeout = "2 seconds"
 
 /**
- * Checks that the database is reachable and migrated: the first migration creates the row of the log, and the start applies all.
+ * Checks that the database is reachable and migrated: the first migration creates the row of the log, and the service applies all
+ * migrations at its start.
  */
 const makeCheck = Effect.map(SqlClient.SqlClient, (sql): DatabaseState => {
   const findLog = SqlSchema.findOne({

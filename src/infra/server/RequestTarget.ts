@@ -7,7 +7,7 @@
 const replacement = encodeURIComponent("\uFFFD")
 
 const needsNormalizing = /[%;#]/u
-/** Consecutive escapes, because a character may take several, or a percent sign without digits. */
+/** Matches consecutive escapes, because a character may take several, or a percent sign without digits. */
 const escapes = /(?:%[0-9a-f]{2})+|%/giu
 
 const textOf = (escaped: string) => Buffer.from(escaped.replaceAll("%", ""), "hex").toString("utf8")
@@ -18,7 +18,7 @@ const normalizeEscapes = (escaped: string) => {
   return text.includes("\uFFFD") ? encodeURIComponent(text) : escaped
 }
 
-/** Returns the target that the router gets. One that the router can read stays unchanged. */
+/** Returns the path and query for the router. They stay unchanged if the router can read them. */
 export const requestTarget = (target: string): string => {
   if (!needsNormalizing.test(target)) return target
   const queryAt = target.indexOf("?")

@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
 export const layer = (options: Options): Layer.Layer<Bzst, never, Dispatcher> => Layer.effect(Bzst, make(options))
 
-/** Both IDs keep their prefix; a field that is not asked about is left out. */
+/** Returns the request body. Both VAT IDs keep their prefix. Company fields that the caller did not supply are left out. */
 const requestBody = ({ vatId, requester, company }: Question): Readonly<Record<string, string>> => ({
   anfragendeUstid: requester.value,
   angefragteUstid: vatId.value,
@@ -96,7 +96,7 @@ const decodeSpoken = Schema.decodeUnknownOption(Spoken)
 const orNothing = <S extends Schema.Constraint>(schema: S) =>
   Schema.optionalKey(Schema.NullOr(Schema.Union([schema, Schema.Literal("")])))
 
-/** A validity date, written YYYY-MM-DD or DD.MM.YYYY, as YYYY-MM-DD. */
+/** Decodes a validity date, which is written YYYY-MM-DD or DD.MM.YYYY, to YYYY-MM-DD. */
 const ValidityDate = Schema.String.pipe(
   Schema.decodeTo(
     Schema.String.check(Schema.makeFilter((text: string) => Option.isSome(calendarDate(text)))),
@@ -132,7 +132,7 @@ const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, So
   )
 }
 
-/** The one status that is the answer to a qualified question for a valid VAT ID: letters beside another one compare nothing. */
+/** The status of the answer to a qualified question about a valid VAT ID. With any other status the letters mean nothing. */
 const qualified = "evatr-0000"
 
 const toAnswer = (body: typeof Bestaetigungsantwort.Type, valid: boolean, exchange: SourceHttp.Exchange): BzstAnswer => ({

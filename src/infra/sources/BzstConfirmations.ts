@@ -49,10 +49,10 @@ const confirmedBy = (bzstAnswer: BzstAnswer, attempts: ReadonlyArray<Attempt>): 
   }
 }
 
-/** Final outcomes: a retry would get the same answer. */
+/** Reasons of failures that are final: a retry would get the same answer. */
 const refusals: ReadonlySet<string> = new Set(["refused", "requester_rejected"])
 
-/** A refusal is final. Every other failure is a source that cannot answer now. */
+/** Returns the error for a failed question: a refusal is final, and after any other failure the client may retry. */
 const failed = (failure: SourceFailure, opensInSeconds: number, attempts: ReadonlyArray<Attempt>) => {
   // A malformed answer has no meaning, whatever its status.
   const code = failure.reason === "malformed" ? failure.reason : (failure.code ?? failure.reason)

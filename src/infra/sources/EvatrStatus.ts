@@ -1,6 +1,6 @@
 /**
  * The BZSt's 26 status codes. They alone decide, never the HTTP status: verdicts arrive with 200, 400 and 404, and the BZSt's
- * documents disagree about several others. `http` is the one in its list of status messages, null where that names none.
+ * documents disagree about several others. `http` is the HTTP status in its list of status messages; null if it has none there.
  *
  * Sources: https://api.evatr.vies.bzst.de/app/v1/info/statusmeldungen and the OpenAPI document of version 1.2.3.14 (read
  * 2026-11). The meanings are our words, not the BZSt's.
@@ -25,7 +25,7 @@ const requesterRejected: Fault = { reason: "requester_rejected", scope: "questio
 const verdict = (http: number, outcome: "valid" | "invalid", meaning: string): EvatrStatus => ({ http, outcome, meaning })
 const noVerdict = (http: number | null, outcome: Fault, meaning: string): EvatrStatus => ({ http, outcome, meaning })
 
-/** The BZSt words all of these the same: it cannot answer now, try again later. */
+/** Returns the entry of a code that the BZSt describes as: it cannot answer now, try again later. */
 const transient = (http: number) =>
   noVerdict(
     http,

@@ -13,9 +13,9 @@ import { hung, maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
 export interface SourceQuestion {
   readonly vatId: VatId
   readonly requester: VatId | null
-  /** Whether concurrent callers may share the answer: one that carries a consultation number belongs to the caller who asked. */
+  /** Whether concurrent callers may share the answer. An answer with a consultation number belongs to the caller who asked. */
   readonly isShared: boolean
-  /** No client waits for the answer. */
+  /** True if no client waits for the answer. */
   readonly isBackground?: boolean
 }
 
@@ -26,19 +26,19 @@ export interface ResilientSourceOptions<A extends Answer> {
   readonly probe: Effect.Effect<unknown, SourceFailure>
   /** Calls in flight per member state's register: the authorities publish no limit, and bar clients that ask too much. */
   readonly concurrentPerMemberState: number
-  /** Bounds one call. */
+  /** Timeout of one call. */
   readonly timeout: (vatId: VatId) => Duration.Input
 }
 
-/** A question that waits longer for a free slot is `saturated`. */
+/** Timeout of the wait for a free slot; after it a question fails as `saturated`. */
 const slotTimeout = "10 seconds"
 /** A source that blocks our address is not asked for this long. */
 const blockedPauseMs = Duration.toMillis("10 minutes")
-/** Different questions in flight; far above what the slots admit. */
+/** Limit of different questions in flight, far above the number of slots. */
 const maxFlights = 100_000
 /** Longer than the connect timeout (SourceHttp), so that a probe that hangs differs from a source that is unreachable. */
 const probeTimeout = "6 seconds"
-/** After a live failure only live traffic may close a breaker for this long: a probe is another question and may get an answer. */
+/** For this long after a live failure a probe does not close a breaker: it asks something else, and may succeed in an outage. */
 const probeGraceMs = Duration.toMillis("20 seconds")
 
 export const make = Effect.fnUntraced(function* <A extends Answer>(options: ResilientSourceOptions<A>) {
@@ -82,18 +82,18 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
       return slots(prefix, guarded, () => saturated(source))
     })
 
-  // An entry ends with its call: this shares calls and caches no answers.
+  // Shares calls and keeps no answers: an entry ends with its call.
   const flights = yield* Cache.makeWith(({ question }: Flight) => through(question.vatId, options.ask(question)), {
     capacity: maxFlights,
     timeToLive: () => Duration.zero
   }).pipe(
-    // Services that a cache is made with are merged into those of each lookup, which would copy all services of the process.
+    // The cache adds the services it is made with to those of each lookup. With none, no lookup copies the process's services.
     Effect.updateContext((_: Context.Context<never>) => Context.empty())
   )
 
   const isUnavailable = Effect.zipWith(breaker.isSourceOpen, pause.isOn, (open, paused) => open || paused)
 
-  /** A probe's success may close an open circuit only if no live call failed just now. */
+  /** Probes the source. Skips the probe if the circuit is open and a live call failed just now (`probeGraceMs`). */
   const probe = Effect.gen(function* () {
     if (yield* pause.isOn) return
     const sinceFailureMs = (yield* Clock.currentTimeMillis) - lastLiveFailureMs
@@ -106,12 +106,12 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
   return {
     source,
-    /** Concurrent callers with the same question share one call if sharing is allowed. */
+    /** Asks a question. Concurrent callers with the same question share one call if the question `isShared`. */
     ask: (question: SourceQuestion) =>
       question.isShared ? Cache.get(flights, new Flight(question)) : through(question.vatId, options.ask(question)),
     through,
     probe,
-    /** Completes when a live call has failed since the last time. */
+    /** Waits for a failed live call; completes at once if one has failed since the last wait. */
     trouble: Effect.asVoid(Queue.take(troubles)),
     status: Effect.flatMap(isUnavailable, health.status),
     /** The state of calls about a member state: `degraded` while the next call decides whether its register answers again. */
@@ -128,7 +128,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
 export type ResilientSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
-/** After a pause that the source requested, or a fixed pause if it blocks our address, calls and probes resume. */
+/** Stops calls and probes for as long as the source requested, or for a fixed time if it blocks our address. */
 const makePause = (source: SourceName) => {
   let pausedUntilMs = 0
   let beganMs = 0
@@ -175,8 +175,8 @@ const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: So
   })
 
 /**
- * Callers often have shorter timeouts. If all of them left early, a hanging register would never open its breaker. Therefore a
- * call that its last caller abandons after `graceMs` counts as a timeout.
+ * Runs `note` if the last caller abandons the call after `graceMs`: then the call counts as a timeout. Callers often have shorter
+ * timeouts than the call, so a hanging register would never open its breaker.
  */
 const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, note: Effect.Effect<void>) =>
   Effect.clockWith((clock) => {
@@ -202,13 +202,13 @@ const timedOut = (source: SourceName) => new SourceFailure({ source, code: null,
 const saturated = (source: SourceName) =>
   new SourceFailure({ source, reason: "saturated", code: null, scope: "question", retry: "never" })
 
-/** Equal questions have equal flights. */
+/** The cache key of a question. Equal questions have equal flights. */
 class Flight implements Equal.Equal {
   readonly question: SourceQuestion
   private readonly key: string
   constructor(question: SourceQuestion) {
     this.question = question
-    // A question in the background may find less of a budget.
+    // A background question may be refused by the budget when a client's question is not.
     this.key = `${question.vatId.value}/${question.requester?.value ?? ""}/${question.isBackground === true ? "background" : ""}`
   }
   [Equal.symbol](that: Equal.Equal): boolean {

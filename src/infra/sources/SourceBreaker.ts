@@ -18,6 +18,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
   const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
   const registers = yield* makeBreaker(failuresToOpen.memberState)
   const startedMs = yield* Clock.currentTimeMillis
+  /** By source or by prefix of a member state; no source has the name of a prefix. */
   const circuits = new Map<string, Circuit>()
   const circuitOf = (key: string): Circuit => circuits.get(key) ?? { isOpen: false, sinceMs: startedMs }
 
@@ -28,7 +29,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
       if (isOpen !== circuitOf(key).isOpen) circuits.set(key, { isOpen, sinceMs: nowMs })
     })
 
-  /** Rejects a call while the circuit is open; `classify` turns the outcome of a call into one of the circuit. */
+  /** Puts a call behind a circuit, which rejects it while open. `classify` says what the call's outcome means for the circuit. */
   const behind =
     (breaker: CircuitBreaker.CircuitBreaker, key: string, classify: (failure: SourceFailure | null) => CircuitBreaker.Outcome) =>
     <A>(call: Effect.Effect<A, SourceFailure>) =>
@@ -63,7 +64,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     isSourceOpen,
     /** The circuits that a call about a VAT ID of this member state passes. */
     circuits: (prefix: string): ReadonlyArray<Circuit> => [circuitOf(source), circuitOf(prefix)],
-    /** Whether a call would be rejected now: not after the open time, even before the next call. */
+    /** Whether a call would be rejected now. After the open time it would not, although the circuit is not closed yet. */
     refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
     /** Seconds until an open circuit lets a call through again; null where it is not open. */
     opensInSeconds: Effect.map(stateOf(sourceBreaker, source), (state) =>
@@ -72,7 +73,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
   }
 })
 
-/** A circuit, and when it opened or closed. No source has the name of a member state's prefix. */
+/** Whether a circuit is open, and when it opened or closed. */
 export interface Circuit {
   readonly isOpen: boolean
   readonly sinceMs: number
@@ -89,24 +90,24 @@ const makeBreaker = (failures: number) =>
     Effect.provide(CircuitBreaker.layerStoreMemory())
   )
 
-/** The failure of a call that an open circuit rejects. */
+/** Returns the failure of a call that an open circuit rejects. */
 export const circuitOpen = (source: SourceName) =>
   new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
 
 /**
- * The source is unreachable, or reports itself unavailable. A status such as 404 concerns one endpoint. So does a timeout on an open
- * connection (no code), unless live calls fail as well.
+ * Returns true if a failed probe means that the source is unreachable or unavailable. A status such as 404 concerns one endpoint. So
+ * does a timeout on an open connection (no code), unless live calls fail as well.
  */
 const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
   reason === "unreachable" ||
   (reason === "timeout" && (code !== null || isFailing)) ||
   (reason === "unavailable" && code === null)
 
-/** A pause that the source asks for extends the open time. */
+/** Returns the failure for a circuit. A pause that the source asks for extends the open time. */
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
-/** A call that was not made, or got no answer (no code), says nothing about the other scope. */
+/** Returns true if a failure in one scope says nothing about the other: the call was not made, or got no answer (no code). */
 const saysNothing = ({ code, reason }: SourceFailure) =>
   reason === "saturated" || reason === "circuit_open" || reason === "over_budget" || (reason === "timeout" && code === null)
 

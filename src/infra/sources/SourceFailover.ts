@@ -20,7 +20,7 @@ export interface SourceFailoverOptions {
 const viesAttempts = 3
 /** The pauses between them vary by 20 % either way. */
 const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
-/** Bounds the whole look-up. */
+/** Timeout of the whole look-up. */
 const deadline = "35 seconds"
 
 /** The prefix of German VAT IDs. */
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, asked, 1) })
   })
 
-  /** The BZSt is a fallback for Germany's register only. */
+  /** Returns the state of look-ups of one member state. The BZSt is a fallback for Germany only. */
   const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
     const vies = yield* guarded.vies.register(prefix)
     if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies }
@@ -90,7 +90,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   return Sources.of({ lookUp, status })
 })
 
-/** Retries what may succeed at once. */
+/** Retries an attempt at VIES if its failure may end within a second (`soon`). */
 const retried = <A>(attempt: Effect.Effect<A, SourceFailure>) =>
   Effect.retry(attempt, { schedule: pauses, times: viesAttempts - 1, while: ({ retry }) => retry === "soon" })
 

@@ -34,11 +34,11 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
     lastReason = reason
   }
 
-  /** Notes a live call. A failure of the question alone says nothing about the source. */
+  /** Records a live call. A failure that concerns only the question says nothing about the source. */
   const observeCall = (ended: Ended): void => {
     const { endedMs, failure } = ended
     observe(ended, failure !== null && failure.scope !== "question" ? failure.reason : null)
-    // A call that hangs may hang at a register: a probe says whether the source answers.
+    // A call that hangs may wait for a register. Only a probe tells whether the source itself answers.
     const hangs = failure?.reason === "timeout" && failure.code === null
     lastLiveAnswerMs = hangs || failure?.scope === "source" ? null : endedMs
     if (!hangs) answers = lastLiveAnswerMs !== null
@@ -52,7 +52,7 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
     else if (lastLiveAnswerMs === null || endedMs - lastLiveAnswerMs >= answerTrustMs) answers = false
   }
 
-  /** `unavailable` is the breaker's decision; without it the source is degraded for a while after trouble. */
+  /** Returns the state. `unavailable` is the breaker's decision. If it is false, the source is degraded for a while after trouble. */
   const status = (unavailable: boolean) =>
     Effect.map(Clock.currentTimeMillis, (nowMs) => {
       const troubled = lastTroubleMs !== null && nowMs - lastTroubleMs < memoryMs

@@ -14,7 +14,7 @@ import { calendarDate } from "#domain/kernel/CalendarDate.ts"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
-/** Why a source gave no verdict, without its code: the right side of the sources' code tables. */
+/** Why a source gave no verdict. Each source has a table from its codes to faults. */
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
 
 /**
@@ -33,8 +33,8 @@ const maxBodyBytes = 256 * 1024
 export const maxRetryAfterS = 600
 
 /**
- * The HTTP client for the sources. Its connect timeout tells an unreachable source from a request that hangs. The other timeouts are those
- * of an exchange.
+ * The HTTP client for the sources. A short connect timeout distinguishes an unreachable source from a request that hangs. Its other
+ * timeouts are off, because an exchange has a timeout of its own.
  */
 export const layerClient = NodeHttpClient.layerDispatcherOptions({
   connect: { timeout: 4_000 },
@@ -45,8 +45,8 @@ export const layerClient = NodeHttpClient.layerDispatcherOptions({
 const userAgent = "vatproof/0.1.0"
 
 /**
- * The time of an answer: ISO 8601 with an offset and up to nine fractional digits, kept in milliseconds. Of a day and an hour that exist,
- * where JavaScript takes 31 November for 1 December.
+ * The time of an answer: ISO 8601 with an offset and up to nine fractional digits, decoded to milliseconds. Rejects a day that does
+ * not exist: JavaScript would take 31 November for 1 December.
  */
 export const Instant = Schema.String.check(
   Schema.isPattern(
@@ -59,17 +59,17 @@ export const Instant = Schema.String.check(
 export const OptionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
 
 /**
- * What a text field discloses: null for `---` (VIES' word for "not disclosed"), blank or absent text. Unpaired surrogates and
- * NUL, which neither UTF-8 nor Postgres can hold, are replaced, because a verdict must not be lost to a character in a name.
+ * Returns the disclosed text of a field: null for `---` (VIES' word for "not disclosed"), blank or absent text. Replaces unpaired
+ * surrogates and NUL, which UTF-8 or Postgres cannot hold: a verdict must not be lost because of a character in a name.
  */
 export const disclosed = (text: string | null | undefined): string | null => {
   const trimmed = (text ?? "").toWellFormed().replaceAll("\0", "\uFFFD").trim()
   return trimmed === "" || trimmed === "---" ? null : trimmed
 }
 
-/** No connection in time. */
+/** There was no connection within the timeout. */
 const timedOut: Fault = { reason: "timeout", scope: "source", retry: "later" }
-/** A connection without an answer in time: usually a member state's register hangs, not the source in front of it. */
+/** There was a connection, but no answer within the timeout: usually the register of a member state hangs, not the source. */
 export const hung: Fault = { ...timedOut, scope: "member_state" }
 const broken: Fault = { reason: "unreachable", scope: "source", retry: "soon" }
 /** An answer that violates the source's contract. */
@@ -79,11 +79,14 @@ export const malformed: Fault = { reason: "malformed", scope: "source", retry: "
 export const failure = (source: SourceName, exchange: Exchange, code: string | null, fault: Fault): SourceFailure =>
   failed(source, fault, code, exchange.retryAfterS)
 
-/** The failure of a body without a code of the source: only the HTTP status is known. */
+/** Returns the failure of an exchange whose body has no code of the source: only the HTTP status is known. */
 export const wordless = (source: SourceName, exchange: Exchange): SourceFailure =>
   failedByStatus(source, exchange.evidence.http_status, exchange.retryAfterS)
 
-/** The exchanges with one source. `get` and `post` take a path below the base URL; `within` bounds several exchanges as one. */
+/**
+ * Returns the client of one source. `get` and `post` make an exchange with a path below the base URL. `within` applies the timeout
+ * of one exchange to several.
+ */
 export const make = Effect.fnUntraced(function* (
   source: SourceName,
   options: { readonly baseUrl: string; readonly timeout: Duration.Input }
@@ -212,7 +215,7 @@ const transportFailure = (source: SourceName, error: unknown) => {
   return failed(source, code === null ? broken : faultOfTransport(code), code, null)
 }
 
-/** The error code of Node or undici. Errors of undici's parser may have none; their name replaces it. */
+/** Returns the error code of Node or undici. An error of undici's parser may have none; then it is the error's name. */
 const transportCode = (error: unknown): string | null => {
   if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
   return Predicate.hasProperty(error, "name") && error.name === notHttp ? notHttp : null

@@ -7,40 +7,40 @@ import type { SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 /** The path of questions at each source, below its base URL. Contains no VAT ID. */
 export const checkPaths = { vies: "/check-vat-number", bzst: "/v1/abfrage" } as const
 
-/** By `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` where it failed. */
+/** Labels: `http.request.method`, `server.address`, `server.port`, `http.response.status_code`, and `error.type` if it failed. */
 const requestDuration = Metrics.histogram("http.client.request.duration", Metrics.durationBoundaries, {
   unit: "s",
-  description: "Time an exchange with an official source took"
+  description: "Duration of an exchange with an official source"
 })
 
-/** By `vatproof.source` and `vatproof.outcome`: `answered` or the reason of a failure. */
+/** Labels: `vatproof.source`, and `vatproof.outcome`, which is `answered` or the reason of a failure. */
 export const attempts = Metrics.counter("vatproof.source.attempts", {
   unit: "{attempt}",
-  description: "Questions to an official source by their outcome, also those that were not sent because its circuit is open"
+  description: "Questions to an official source by outcome, including those that were not sent because its circuit is open"
 })
 
-/** By `vatproof.source`. */
+/** Label: `vatproof.source`. */
 const sourceState = Metrics.gauge("vatproof.source.state", {
   unit: "{state}",
-  description: "How a source is: 0 operational, 1 degraded, 2 unavailable"
+  description: "State of a source: 0 operational, 1 degraded, 2 unavailable"
 })
 
-/** By `vatproof.source`. */
+/** Label: `vatproof.source`. */
 const breakerOpen = Metrics.gauge("vatproof.source.breaker.open", {
   unit: "{circuit}",
-  description: "1 while the circuit of a source is open and it is not asked"
+  description: "1 while the circuit of a source is open, so that the source is not asked"
 })
 
-/** By `vatproof.source`. */
+/** Label: `vatproof.source`. */
 export const budget = Metrics.gauge("vatproof.source.budget", {
   unit: "{question}",
-  description: "Questions that a source may be asked a day (UTC), by all replicas; absent without a budget"
+  description: "Daily budget (UTC) of questions to a source from all replicas together; absent without a budget"
 })
 
-/** By `vatproof.source`. */
+/** Label: `vatproof.source`. */
 export const budgetLeft = Metrics.gauge("vatproof.source.budget.left", {
   unit: "{question}",
-  description: "Questions that are left of the day's budget; absent without one"
+  description: "Questions left in the daily budget of a source; absent without a budget"
 })
 
 export const failovers = Metrics.counter("vatproof.failovers", {
@@ -59,7 +59,7 @@ export const noteState = (source: SourceName, state: SourceState) =>
 
 /** Measures the exchanges with the server at `base` and annotates the attempt's span with the request and the status. */
 export const measured = (base: URL | null) => {
-  // Requests to an address that is not a URL fail; here it only has no name.
+  // A base that is not a URL has no server name here; its requests fail.
   const { hostname, port, protocol } = base ?? { hostname: "", port: "", protocol: "" }
   const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
   const folder = base === null ? "" : `${base.origin}${base.pathname.replace(/\/+$/u, "")}`

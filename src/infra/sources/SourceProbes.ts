@@ -20,8 +20,8 @@ interface Probed {
 }
 
 /**
- * States are compared every 5 s and after each failed call. A source is probed every 30 s. In trouble it is probed each time,
- * also while another source does not answer: both may be down, and no live call would show it.
+ * The state of each source is checked every 5 s and after each failed call. A source is probed every 30 s, and at every check while
+ * it or the other source is in trouble: both may be down, and no live call would show it.
  */
 const tickMs = 5_000
 const restMs = 30_000
@@ -95,6 +95,6 @@ const eventOf = (source: SourceName, state: SourceState, reason: FailureReason |
   }
 }
 
-/** The failure of VIES when its status page reports it unavailable. */
+/** Returns the failure of a probe of VIES whose status page reports VIES as unavailable. */
 export const saysUnavailable = () =>
   new SourceFailure({ source: "vies", reason: "unavailable", code: null, scope: "source", retry: "later" })

@@ -1,4 +1,4 @@
-/** One attempt at an official source: its client span, its count and its entry in the log. Neither span nor count names the VAT ID. */
+/** Records an attempt at an official source: its span, its metric, and its entry in the log. Span and metric exclude the VAT ID. */
 import { DateTime, Effect, Exit, Metric, Option } from "effect"
 import type { VatId } from "#domain/vat/VatId.ts"
 import type { Attempt, SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
@@ -19,7 +19,7 @@ export const traced = <A extends { readonly code: string | null }>(
       const outcome = Exit.isSuccess(exit) ? "answered" : failure?.reason
       record({
         source,
-        // Only the look-up's deadline interrupts an attempt that is still recorded.
+        // Interrupted. The attempt is recorded only if the timeout of the look-up interrupted it.
         outcome: outcome ?? "timeout",
         code,
         started_at: DateTime.makeUnsafe(startedMs),
@@ -50,7 +50,7 @@ const note = (source: SourceName, outcome: string, code: string | null) =>
     )
   })
 
-/** Marks the trace as one of a failover; such a trace is kept. */
+/** Counts a failover and marks its trace, which is then exported even if it is not sampled. */
 export const failedOver = Effect.andThen(
   Metric.update(SourceMetrics.failovers, 1),
   Effect.annotateCurrentSpan("vatproof.failover", true)

@@ -17,7 +17,7 @@ import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
 export interface Question {
   readonly vatId: VatId
   readonly requester: VatId | null
-  /** No client waits for the answer. */
+  /** True if no client waits for the answer. */
   readonly isBackground?: boolean
 }
 
@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
 export const layer = (options: Options): Layer.Layer<Vies, never, Dispatcher> => Layer.effect(Vies, make(options))
 
-/** Numbers go without their prefix, the requester's too: VIES rejects a prefixed one. */
+/** Returns the request body. Both numbers have no prefix, because VIES rejects a number with one. */
 const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, string>> => ({
   countryCode: vatId.memberState.prefix,
   vatNumber: vatId.number,
@@ -112,7 +112,7 @@ const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.R
   const body = successful(exchange, decodeCheckVatResponse)
   if (Result.isFailure(body)) return Result.fail(body.failure)
   const { success: answer } = body
-  // An answer to another question is malformed.
+  // An answer about another VAT ID is malformed.
   if (answer.countryCode !== question.vatId.memberState.prefix || normalise(answer.vatNumber) !== question.vatId.number) {
     return Result.fail(SourceHttp.failure("vies", exchange, null, SourceHttp.malformed))
   }
@@ -153,7 +153,7 @@ const availabilities: ReadonlyMap<string, boolean> = new Map([
 ])
 
 const ErrorWord = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
-/** The error bodies: an envelope, or the words of the GET interface. */
+/** The bodies of errors: an envelope, or the fields of the GET interface. */
 const CommonResponse = Schema.Union([
   Schema.Struct({ errorWrappers: Schema.NonEmptyArray(Schema.Struct({ error: ErrorWord })) }),
   Schema.Struct({ userError: ErrorWord.check(Schema.isPattern(/^(?!(?:IN)?VALID$)/u)) }),
@@ -161,7 +161,7 @@ const CommonResponse = Schema.Union([
 ])
 const decodeEnvelope = Schema.decodeUnknownOption(CommonResponse)
 
-/** The decoded body of a success. An error envelope takes precedence over everything else in the body. */
+/** Decodes the body of a success. An error envelope takes precedence over everything else in the body. */
 const successful = <A>(
   exchange: SourceHttp.Exchange,
   decode: (json: unknown) => Option.Option<A>

@@ -1,6 +1,6 @@
 /**
- * The operator's daily budget of questions to VIES, for all replicas (rule 88). Questions
- * that no client waits for leave a fifth of it to those that one waits for.
+ * The operator's daily budget of questions to VIES, for all replicas (rule 88). Background questions, for which no client waits, may use
+ * at most four fifths of it.
  */
 import { Duration, Effect, Metric, Schedule } from "effect"
 import { RateLimiter, type Spending } from "#domain/callers/RateLimiter.ts"
@@ -9,10 +9,10 @@ import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
 const source = "vies"
 const backgroundShare = 0.8
-/** Other replicas spend as well. */
+/** How often the rest of the budget is measured, which other replicas reduce as well. */
 const lookEvery = "10 seconds"
 
-/** Returns a function that spends one question, or fails. Measures the rest of the budget until its scope closes. */
+/** Returns a function that spends one question of the budget, or fails. Measures the rest of the budget until the scope closes. */
 export const make = Effect.fnUntraced(function* (perDay: number) {
   const { spendBudget } = yield* RateLimiter
   const ofSource = { "vatproof.source": source }

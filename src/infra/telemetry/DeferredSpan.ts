@@ -32,7 +32,7 @@ export class DeferredSpan implements Tracer.Span {
     this.create = create
   }
 
-  /** The created span. */
+  /** Returns the span, and creates it at the first call. */
   get recorded(): Tracer.Span {
     this.created ??= this.create(this.options, this)
     return this.created

@@ -1,13 +1,13 @@
-/** Tracks whether the collector accepts exports. Logs a failure and its end once; a metric counts in between. */
+/** Tracks whether the collector accepts exports. Logs the first failure and the recovery; a metric counts all exports. */
 import { Effect, MutableRef, Schedule } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
 export type Signal = "traces" | "metrics" | "logs"
 
-/** By `vatproof.telemetry.signal` and `vatproof.outcome` (taken, lost). */
+/** Labels: `vatproof.telemetry.signal` and `vatproof.outcome` (taken, lost). */
 const exportsMade = Metrics.counter("vatproof.telemetry.exports", {
   unit: "{export}",
-  description: "Exports of telemetry by whether the collector took them"
+  description: "Exports of telemetry by outcome: taken by the collector, or lost"
 })
 
 export interface ExportHealth {
@@ -17,7 +17,7 @@ export interface ExportHealth {
 
 const lookEvery = "10 seconds"
 
-/** Logs changes for the lifetime of the scope. */
+/** Logs changes until the scope closes. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const failing = MutableRef.make<string | null>(null)
@@ -29,7 +29,7 @@ export const make = Effect.gen(function* () {
     MutableRef.set(isFailing, why !== null)
     return why === null
       ? Effect.logInfo("The collector accepts telemetry again")
-      : Effect.logWarning(`The collector does not accept telemetry (${why}); the queue drops what exceeds its limit`)
+      : Effect.logWarning(`The collector does not accept telemetry (${why}); a full queue drops new telemetry`)
   })
   yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
 

@@ -10,7 +10,7 @@ import * as StatementName from "#infra/telemetry/StatementName.ts"
 /** The longest value of an attribute, in characters. */
 const maxLength = 200
 
-/** The names that OpenTelemetry's semantic conventions 1.43 give (read 2026-11); our own begin with `vatproof.`. */
+/** Exported attributes of OpenTelemetry's semantic conventions 1.43 (read 2026-11). Those of this service begin with `vatproof.`. */
 const exported: ReadonlySet<string> = new Set([
   "db.collection.name",
   "db.namespace",
@@ -38,8 +38,8 @@ const statementAttribute = "db.query.text"
 const failoverAttribute = "vatproof.failover"
 
 /**
- * A server's span failed with a status of 500 and above, a client's with an error; a typed failure within the process is no failure of it,
- * whereas a defect always is (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#status, read 2026-11).
+ * Returns whether a span failed: a server span by a status of 500 or above, a client span by an error, and any span by a defect. A
+ * typed failure fails no internal span (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#status, read 2026-11).
  */
 const isFailed = ({ attributes, kind }: ReadableSpan): boolean => {
   if (attributes[defectAttribute] === true) return true
@@ -53,13 +53,13 @@ const isFailed = ({ attributes, kind }: ReadableSpan): boolean => {
   }
 }
 
-/** Whether the trace of a span is exported although it is not sampled. */
+/** Returns true if the trace of the span is exported even if it is not sampled. */
 export const isKept = (span: ReadableSpan): boolean => isFailed(span) || span.attributes[failoverAttribute] === true
 
-/** Exported spans are marked as sampled, because the decision fell at the end of the trace. */
+/** Marks an exported span as sampled, because the decision to export it may fall at the end of its trace. */
 const sampled = (context: SpanContext): SpanContext => ({ ...context, traceFlags: TraceFlags.SAMPLED })
 
-/** Values repeat (routes, methods, outcomes), and redaction is expensive: this many are cached. */
+/** Number of cached redacted values: values repeat (routes, methods, outcomes), and redaction is expensive. */
 const maxCached = 2_000
 
 const caching = (redaction: Redaction) => {
@@ -71,7 +71,7 @@ const caching = (redaction: Redaction) => {
   }
 }
 
-/** Gives a function from a recorded span to the one that is exported. */
+/** Returns the function that turns a recorded span into the exported one. */
 export const make = (redaction: Redaction) => {
   const redacted = caching(redaction)
   const attributesOf = (entries: ReadonlyArray<readonly [string, AttributeValue | undefined]>): Attributes => {

@@ -41,7 +41,7 @@ const reportOf = (error: unknown, depth: number): FailureReport => {
 
 const describe = (error: unknown): { readonly type: string; readonly message: string } => {
   if (isSqlError(error)) return { type: `SqlError.${error.reason._tag}`, message: sqlMessage(error) }
-  if (Schema.isSchemaError(error)) return { type: "SchemaError", message: `Does not decode: ${pathsOf(error)}` }
+  if (Schema.isSchemaError(error)) return { type: "SchemaError", message: `Decoding failed at: ${pathsOf(error)}` }
   if (HttpClientError.isHttpClientError(error)) {
     return { type: `HttpClientError.${error.reason._tag}`, message: `${error.request.method} to an external server failed` }
   }
@@ -57,9 +57,9 @@ const typeOf = (error: object): string => {
 }
 
 /**
- * PostgreSQL's message is included for classes about the server, its resources or our statement. Messages of data exceptions
- * (22), constraints (23) and raised exceptions (P0) may quote a value (https://www.postgresql.org/docs/17/errcodes-appendix.html,
- * read 2026-11).
+ * Error classes whose PostgreSQL message is logged: they concern the server, its resources or our statement. Messages of data
+ * exceptions (22), constraints (23) and raised exceptions (P0) are not logged, because they may quote a value
+ * (https://www.postgresql.org/docs/17/errcodes-appendix.html, read 2026-11).
  */
 const openClasses = new Set(["08", "25", "40", "42", "53", "54", "55", "57", "58", "XX"])
 
@@ -83,10 +83,12 @@ const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 const pathsOf = (error: Schema.SchemaError): string =>
   formatIssues(error.issue)
     .issues.slice(0, maxErrors)
-    .map(({ path }) => (path ?? []).map((step) => String(typeof step === "object" ? step.key : step)).join(".") || "the whole")
+    .map(
+      ({ path }) => (path ?? []).map((step) => String(typeof step === "object" ? step.key : step)).join(".") || "the whole value"
+    )
     .join(", ")
 
-/** Excludes the first lines, which repeat the message. */
+/** Returns the frames of a stack without its first lines, which repeat the message. */
 const framesOf = (error: unknown): string =>
   textAt(error, "stack")
     .split("\n")

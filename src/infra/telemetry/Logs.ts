@@ -15,7 +15,7 @@ const LevelName = Schema.String.check(
   )
 )
 
-/** LOG_FORMAT and LOG_LEVEL; JSON in production and without a terminal. */
+/** The settings of the log. Without LOG_FORMAT the format is JSON in production and without a terminal, else text. */
 export const logSettings = Config.all({
   format: Config.schema(Schema.Literals(["json", "pretty"]), "LOG_FORMAT").pipe(Config.option),
   level: Config.schema(LevelName, "LOG_LEVEL").pipe(
@@ -42,7 +42,7 @@ export interface LogLine {
   readonly [annotation: string]: unknown
 }
 
-/** The parts of a line, redacted. */
+/** Returns the redacted fields of a line. */
 export const lineOf =
   (redaction: Redaction) =>
   ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {

@@ -78,7 +78,7 @@ export const metrics = (target: ExportTarget, health: ExportHealth): PushMetricE
   }
 }
 
-/** Effect keeps a metric's unit as an attribute. The descriptor has it already, and an attribute would be a dimension. */
+/** Removes the attribute `unit`, which Effect adds: the descriptor has the unit already, and an attribute would be a dimension. */
 const withoutUnits = (collected: ResourceMetrics): ResourceMetrics => ({
   resource: collected.resource,
   scopeMetrics: collected.scopeMetrics.map(({ metrics: all, scope }) => ({ scope, metrics: all.map(withoutUnit) }))

@@ -28,7 +28,7 @@ export interface PipelineOptions {
 
 /** Limits of the queue and of one export: OpenTelemetry's defaults. */
 const queue = { maxQueueSize: 2_048, maxExportBatchSize: 512 }
-/** A slower collector loses the last telemetry: a shutdown must not wait for it. */
+/** Timeout of the last export. A slower collector loses it, so that the shutdown does not wait longer. */
 const shutdownTimeout = "300 millis"
 
 export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>

@@ -13,7 +13,7 @@ const loopResolutionMs = 20
 const nanosPerSecond = 1e9
 const microsPerSecond = 1e6
 
-/** Interval metrics show the last interval for every reader, since Prometheus and a collector read at different times. */
+/** The interval that a metric of the event loop covers. It is fixed, because Prometheus and a collector read at different times. */
 export const interval = Duration.seconds(10)
 
 const loopUtilization = Metrics.gauge("nodejs.eventloop.utilization", {
@@ -35,10 +35,10 @@ const loopDelay = {
   })()
 }
 
-/** The convention's boundaries, and one below. */
+/** In seconds: the boundaries of the convention, and 1 ms. */
 const gcBoundaries = [0.001, 0.01, 0.1, 1, 10]
 
-/** By `v8js.gc.type`. */
+/** Label: `v8js.gc.type`. */
 const gcDuration = Metrics.histogram("v8js.gc.duration", gcBoundaries, {
   unit: "s",
   description: "Pauses of garbage collection"
@@ -56,10 +56,10 @@ const startTime = Metrics.gauge("process.start.time", {
 })()
 const buildInfo = Metrics.gauge("vatproof.build.info", {
   unit: "{build}",
-  description: "1, with the versions that run as labels"
+  description: "1, with the versions of the service and of Node.js as labels"
 })
 
-/** Measures the event loop between the ends of two intervals. */
+/** Measures the event loop during each interval. */
 const watchLoop = Effect.gen(function* () {
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs })
   yield* Effect.acquireRelease(
@@ -67,7 +67,7 @@ const watchLoop = Effect.gen(function* () {
     () => Effect.sync(() => delay.disable())
   )
   let before = performance.eventLoopUtilization()
-  // Node measures from tick to tick, the tick's own length included.
+  // Node's values include the time between two of its measurements, which is subtracted.
   const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / nanosPerSecond - loopResolutionMs / 1000) : 0)
   const sample = Effect.gen(function* () {
     const now = performance.eventLoopUtilization()
@@ -98,7 +98,7 @@ const watchGarbageCollection = Effect.gen(function* () {
 const kindOf = (entry: object) =>
   Predicate.hasProperty(entry, "detail") && Predicate.hasProperty(entry.detail, "kind") ? Number(entry.detail.kind) : -1
 
-/** `version` is the service's. */
+/** Collects the metrics of this process. `version` is the version of the service. */
 export const layer = (version: string) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

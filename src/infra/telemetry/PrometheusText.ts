@@ -14,7 +14,7 @@ export const contentTypes = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
 } as const
 
-/** Prometheus requests OpenMetrics; other clients get plain text. */
+/** Returns the format for an Accept header: OpenMetrics if it is accepted, as by Prometheus, otherwise plain text. */
 export const formatFor = (accept: string | undefined): Format =>
   accept?.includes("application/openmetrics-text") === true ? "openmetrics" : "text"
 
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function* (format: Format) {
   const info = Object.entries(yield* TargetInfo).map(([name, value]) => label(name, value))
   const exemplars = yield* Exemplars
   const lines = [
-    `# HELP ${format === "text" ? "target_info" : "target"} What tells these metrics`,
+    `# HELP ${format === "text" ? "target_info" : "target"} The process that reports these metrics`,
     `# TYPE ${format === "text" ? "target_info gauge" : "target info"}`,
     `target_info{${info.join(",")}} 1`,
     ...[...families].flatMap(([name, all]) => linesOf(name, all, format, exemplars)),
@@ -59,7 +59,7 @@ const nameOf = ({ attributes, id, type }: Metric.Metric.Snapshot): string => {
   return `${id}${named}`.replace(/\W+/gu, "_")
 }
 
-/** Up-down counters become gauges in Prometheus. */
+/** Returns the lines of one metric. Up-down counters become gauges. */
 const linesOf = (
   name: string,
   all: ReadonlyArray<Metric.Metric.Snapshot>,

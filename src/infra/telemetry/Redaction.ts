@@ -19,14 +19,11 @@ const maxLength = 4_000
 
 type Rule = readonly [pattern: RegExp, replacement: string]
 
-/**
- * All prefixes, followed by the structures of their numbers (MemberStates.ts): as people type them, and in lower case without
- * separators.
- */
+/** Match a prefix and 6 to 12 characters: in upper case with separators, as people type VAT IDs, and in lower case without. */
 const prefixes = [...memberStates.keys(), "GR"].join("|")
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
 const smallVatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`, "gu")
-/** With fewer digits it is a word. */
+/** Redacts a match with six digits or more; one with fewer digits is a word. */
 const withoutVatIds = (found: string) => ((found.match(/\d/gu)?.length ?? 0) >= 6 ? "[vat id]" : found)
 
 const octet = "(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)"

@@ -23,7 +23,7 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
   const processor = TailSampling.makeProcessor({ keepsFailures: settings.name !== "always_off", emit })
   const sampler = TailSampling.makeSampler(settings)
   const random = new RandomIdGenerator()
-  /** The SDK takes ids from a generator only. */
+  /** The ids of the next span, for the generator: the SDK takes ids from nowhere else. */
   let given: SpanIds | undefined
   const idGenerator: IdGenerator = {
     generateTraceId: () => given?.traceId ?? random.generateTraceId(),
@@ -57,7 +57,7 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
 const beginsRequest = ({ kind, links, parent, root }: SpanOptions) =>
   kind === "server" && links.length === 0 && (root || Option.isNone(parent))
 
-/** The SDK needs the parent of a span that it records. */
+/** Returns the parent of a span. The SDK needs a parent that is recorded, so a deferred one is created. */
 const recordedParent = ({ parent }: SpanOptions) =>
   Option.map(parent, (span) => (span instanceof DeferredSpan ? span.recorded : span))
 
@@ -81,7 +81,7 @@ const errorType = (cause: Cause.Cause<unknown>): string => {
   return Predicate.isError(error) ? error.name : "defect"
 }
 
-/** PostgreSQL's five characters; undefined if the connection failed. */
+/** Returns PostgreSQL's error code of five characters; undefined if the connection failed. */
 const sqlStateOf = ({ reason: { cause } }: SqlError): string | undefined => {
   const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
   return Predicate.isString(code) && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined

@@ -36,9 +36,9 @@ const parse = (statement: string): StatementName => {
   }
 }
 
-/** The first target of a statement: a table, or a function if a parenthesis follows. */
+/** Matches the first target of a statement: a table, or a function if a parenthesis follows. */
 const targetOf = /\b(FROM|INTO|UPDATE)\s+(?:ONLY\s+)?vatproof\.(\w+)(\()?/iu
-/** A function among the selected columns. */
+/** Matches a function among the selected columns. */
 const callOf = /()\bvatproof\.(\w+)(\()/u
 const operations = new Map([
   ["INTO", "INSERT"],

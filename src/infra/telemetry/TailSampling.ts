@@ -46,7 +46,7 @@ const isSampled = ({ traceFlags }: { readonly traceFlags: TraceFlags }) => (trac
 const begins = (kind: SpanKind, links: ReadonlyArray<Link>) =>
   kind === SpanKind.SERVER || kind === SpanKind.CONSUMER || links.length > 0
 
-/** The parent within this process. */
+/** Returns the parent span if it is of this process. */
 const localParent = (context: Context): Span | undefined => {
   const parent = trace.getSpan(context)
   return parent === undefined || parent.spanContext().isRemote === true ? undefined : parent

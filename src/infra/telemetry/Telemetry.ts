@@ -25,7 +25,7 @@ const resourceOf = ({ resource, serviceName }: TelemetrySettings, options: Telem
   ...(Option.isNone(serviceName) ? {} : { "service.name": serviceName.value })
 })
 
-/** Must be provided last, so that it starts before everything it observes and ends after it. */
+/** Exports telemetry. Provide this layer last, so that it starts before the layers that it observes and ends after them. */
 export const layer = (settings: TelemetrySettings, options: TelemetryOptions): Layer.Layer<never> => {
   const resource = resourceOf(settings, options)
   return Layer.merge(exporting(settings, { redaction: options.redaction, resource }), Layer.succeed(TargetInfo, resource))

@@ -35,7 +35,8 @@ const SamplerName = Schema.Literals([
 export type SamplerName = typeof SamplerName.Type
 
 /**
- * One trace in twenty, unless the caller's system has decided. A configured sampler without a ratio samples all, as specified.
+ * The default sampler: one trace in twenty, unless the caller's system has decided. A configured sampler without a ratio samples
+ * all traces, as OpenTelemetry specifies.
  */
 const usualSampler: SamplerSettings = { name: "parentbased_traceidratio", ratio: 0.05 }
 
@@ -70,7 +71,7 @@ const decodePercent = Schema.decodeUnknownOption(Schema.StringFromUriComponent)
 const pairs = (name: string) =>
   Config.schema(Pairs, name).pipe(Config.map((text) => Option.getOrElse(pairsOf(text), (): Record<string, string> => ({}))))
 
-/** The variable of one signal, otherwise the one for all signals. */
+/** Reads the variable of one signal, otherwise the variable for all signals. */
 const ofSignal = <A>(make: (name: string) => Config.Config<A>, signal: string, name: string) =>
   Config.all({
     own: Config.option(make(`OTEL_EXPORTER_OTLP_${signal}_${name}`)),
@@ -107,7 +108,7 @@ const target = (signal: "TRACES" | "METRICS" | "LOGS"): Config.Config<Option.Opt
     })
   )
 
-/** All variables by their standard name. `serviceName` is undefined if only SERVICE_NAME is set. */
+/** Decodes all supported variables. */
 export const telemetrySettings = Config.all({
   traces: target("TRACES"),
   metrics: target("METRICS"),

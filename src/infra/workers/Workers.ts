@@ -15,7 +15,7 @@ export const numberSetting = "VATPROOF_WORKER"
 const Announcement = Schema.Struct({ adminPort: Schema.Int })
 const decodeAnnouncement = Schema.decodeUnknownOption(Announcement)
 
-/** Announces, as a worker, the port of its operators' pages. */
+/** Sends the admin port of this worker to the process that started it. */
 export const announce = (adminPort: number) =>
   Effect.sync(() => {
     process.send?.({ adminPort } satisfies typeof Announcement.Type)
@@ -83,7 +83,7 @@ export const run = Effect.fn("Workers.run")(function* (options: WorkersOptions) 
   )
 })
 
-/** Keeps a slot occupied. */
+/** Keeps a worker running in a slot: replaces a worker that ends, and renews it on request. Does not end by itself. */
 const occupy = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
   let failures = 0
   let running = yield* start(slot, anyUp, options)
@@ -113,7 +113,7 @@ const occupy = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred
   }
 })
 
-/** Starts a process; it ends with its scope. */
+/** Starts a worker process, which ends with its scope. */
 const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
   const { adminPorts, stopTimeout, port } = options
   const listening = yield* Deferred.make<void>()
@@ -122,7 +122,7 @@ const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<
   const worker = cluster.fork({ [numberSetting]: String(slot.number) })
   let ownAdminPort: number | null = null
   worker.once("exit", (code: number, signal: string | null) => {
-    // Unless its successor has taken the slot.
+    // The entry may already be that of its successor.
     if (adminPorts.get(slot.number) === ownAdminPort) adminPorts.delete(slot.number)
     Deferred.doneUnsafe(ended, Effect.succeed(code === 0 ? null : (signal ?? `code ${code}`)))
   })
@@ -155,12 +155,12 @@ const replace = Effect.fnUntraced(function* (
   options: WorkersOptions
 ) {
   const successor = yield* start(slot, anyUp, options)
-  const failed = Effect.map(Deferred.await(successor.ended), (why) => why ?? "of itself")
+  const failed = Effect.map(Deferred.await(successor.ended), (why) => why ?? "it ended without an error")
   const problem = yield* Effect.raceFirst(Effect.as(Deferred.await(successor.listening), null), failed).pipe(
     Effect.timeoutOrElse({ duration: renewalTimeout, orElse: () => Effect.succeed("it does not listen in time") })
   )
   if (problem === null) {
-    // It may have ended meanwhile.
+    // Ignores the error if the former worker has ended in the meantime.
     former.worker.send(successorListens, () => undefined)
     const pid = former.worker.process.pid
     yield* Effect.logInfo(`Worker ${slot.number} was replaced; process ${pid} ends after its last connection`)
@@ -187,7 +187,7 @@ const stop = Effect.fnUntraced(function* ({ ended, worker }: Running, stopTimeou
   )
 })
 
-/** The listener stays registered: without one, the signal would end this process. */
+/** Receives SIGUSR2. The listener stays registered, because without it the signal would end this process. */
 const renewalSignals = Effect.gen(function* () {
   const signals = yield* Queue.sliding<void>(1)
   const onSignal = () => void Queue.offerUnsafe(signals, undefined)
@@ -198,7 +198,7 @@ const renewalSignals = Effect.gen(function* () {
   return signals
 })
 
-/** Stops at the first slot without a successor: the next one would fail as well. */
+/** Replaces the workers one after the other. Stops if a successor fails, because the next one would fail as well. */
 const renewAll = Effect.fnUntraced(function* (slots: ReadonlyArray<Slot>) {
   for (const { renewals } of slots) {
     const isRenewed = yield* Deferred.make<boolean>()

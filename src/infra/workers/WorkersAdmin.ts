@@ -12,13 +12,13 @@ export interface WorkersAdminOptions extends AdminServer.AdminServerOptions {
   readonly adminPorts: ReadonlyMap<number, number>
 }
 
-/** A slower worker counts as absent. */
+/** Timeout of a request to a worker. A slower worker is left out. */
 const timeout = "3 seconds"
 
 const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number>) {
   const http = yield* HttpClient.HttpClient
 
-  /** Reads a page from each worker; null without an answer. */
+  /** Reads a page from each worker; omits workers that do not answer. */
   const fetchPages = (path: string, accept = "*/*") =>
     Effect.forEach(
       [...adminPorts].toSorted(([a], [b]) => a - b),

@@ -28,7 +28,7 @@ interface Connection {
 
 const now = () => performance.now()
 
-/** The supplies of the kinds, in the order of their requests. */
+/** Returns the supplies of the kinds, in the order of their requests. */
 const suppliesOf = (plan: LoadPlan) => {
   const authority = `${host}:${plan.port}`
   const supplies = new Map(plan.kinds.map((kind) => [kind, RequestSupply.make(plan, authority, kind)]))
@@ -109,7 +109,7 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
     connection.socket.write(connection.supply.next())
   }
 
-  /** Sends the next request on an idle connection if it is due. Returns whether it did. */
+  /** Sends the next request on an idle connection if the request is due. Returns whether it was sent. */
   const assign = (connection: Connection, at: number) => {
     const dueAt = perSecond === null ? at : startsAt + next * interval
     if (isOver || next >= last || dueAt > at) return false

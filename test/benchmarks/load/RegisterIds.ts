@@ -39,13 +39,13 @@ export const memberStates: ReadonlyArray<MemberState> = Object.keys(forms).filte
 
 const perMemberState = 870_000
 
-/** VAT ID number `index` of a member state; `index` is below 870,000. */
+/** Returns the VAT ID number `index` of a member state; `index` is below 870,000. */
 export const vatId = (state: MemberState, index: number) => state + forms[state].replace("*", String(100_001 + index))
 
-/** The Austrian VAT IDs of the workload and the VAT IDs of `lookups` are below this index. */
+/** First index of new VAT IDs. Those of the workload and of the section `lookups` have lower indexes. */
 const firstNew = 20_000
 
-/** New VAT IDs of all member states in turn. They repeat after 22 million. */
+/** Returns a new VAT ID for each index, of all member states in turn. The VAT IDs repeat after 22 million. */
 export const roundRobin = (index: number) => {
   const [first = "AT"] = memberStates
   const turn = Math.floor(index / memberStates.length) % (perMemberState - firstNew)

@@ -35,7 +35,7 @@ export const kinds = {
   anonymous: { ...cached, weight: 2, hasKey: false },
   usage: { ...cached, weight: 2, target: () => "/v1/usage" },
   live: { ...cached, weight: 1, isNew: true },
-  // The last digit is missing.
+  // A VAT ID without its last digit.
   malformed: { ...cached, weight: 1, status: "400", target: (vatId: string) => validation(vatId.slice(0, -1)) }
 } as const satisfies Readonly<Record<string, RequestKind>>
 

@@ -14,9 +14,9 @@ export interface Supply {
 
 const live = '"cache":false'
 
-/** Bounds the memory of prepared requests; the list repeats after this number. */
+/** Limit of prepared requests, which bounds their memory. The requests repeat after this number. */
 const preparedMax = 100_000
-/** Number of clients without a key. Their addresses are reserved for documentation (RFC 5737). */
+/** Number of clients without a key. Their addresses are from a range for documentation (RFC 5737). */
 const addresses = 64
 
 export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name): Supply => {

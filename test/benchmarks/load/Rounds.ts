@@ -14,7 +14,7 @@ export interface Series<E, R> {
 
 export const series = <E, R>(load: Effect.Effect<LoadResult, E, R>): Series<E, R> => ({ load, results: [] })
 
-/** The next load comes first in every second round, and every other round runs backwards. */
+/** Returns the order of a round. Rounds 0 and 1 begin with load 0, rounds 2 and 3 with load 1, …; odd rounds are reversed. */
 const orderOf = <A>(number: number, comparison: ReadonlyArray<A>) => {
   const rotated = Arr.rotate(comparison, -Math.floor(number / 2))
   return number % 2 === 0 ? rotated : Arr.reverse(rotated)

@@ -40,7 +40,7 @@ export const mix = Effect.map(BenchOptions, ({ mixConnections }): Shape => ({ ki
 const newPerRun = 50_000
 const newVatIds = MutableRef.make(0)
 
-/** Reserves new VAT IDs for the live look-ups of the plan. */
+/** Returns the default plan of a load, and reserves new VAT IDs for its live look-ups. */
 const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Shape): Load.LoadPlan => ({
   port: server.port,
   kinds,
@@ -56,11 +56,11 @@ const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Sha
   watched: server.watched
 })
 
-/** A repeatable load. `overrides` replaces fields of the default plan. */
+/** Returns a load that can be repeated. `overrides` replaces fields of the default plan. */
 export const load = (subject: Subject, shape: Shape, overrides: Partial<Load.LoadPlan>) =>
   Effect.suspend(() => Load.run({ ...planOf(subject, shape), ...overrides }))
 
-/** As `load`, but counts failed requests in the result. */
+/** Like `load`, but counts failed requests in the result. */
 export const attempt = (subject: Subject, shape: Shape, overrides: Partial<Load.LoadPlan>) =>
   Effect.suspend(() => Load.attempt({ ...planOf(subject, shape), ...overrides }))
 
@@ -94,7 +94,7 @@ export const source = Effect.map(Sandbox.Sandbox, ({ port, viesBaseUrl }): Subje
 
 const warmUpMs = 500
 
-/** Closed loop for the standard duration. */
+/** Runs a closed loop for the standard duration. */
 export const closedLoop = Effect.fnUntraced(function* (subject: Subject, shape: Shape) {
   const { seconds } = yield* BenchOptions
   return yield* closedLoopFor(subject, shape, seconds * 1_000)
@@ -103,10 +103,10 @@ export const closedLoop = Effect.fnUntraced(function* (subject: Subject, shape: 
 export const closedLoopFor = (subject: Subject, shape: Shape, durationMs: number) =>
   load(subject, shape, { warmUpMs, durationMs })
 
-/** Closed loop that measures from the first request. */
+/** Runs a closed loop that measures from the first request. */
 export const closedLoopFromStart = (subject: Subject, shape: Shape, durationMs: number) => load(subject, shape, { durationMs })
 
-/** Open loop: sends requests at a fixed rate. */
+/** Runs an open loop, which sends requests at a fixed rate. */
 export const openLoop = (subject: Subject, kinds: Kinds, perSecond: number, durationMs: number) =>
   load(subject, { kinds, connections: openLoopConnections }, { warmUpMs, durationMs, perSecond })
 

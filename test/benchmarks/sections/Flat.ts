@@ -18,7 +18,7 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
   const url = yield* LogDatabase.make(name)
   if (events > 0) {
     const contents = { events, vatIds: Math.ceil(events / eventsPerVatId), keys: Math.ceil(events / eventsPerKey) }
-    // A notary continues a log that it has signed before, and refuses one that begins with generated events.
+    // A service signs the first events of the log: a notary refuses a log that begins with generated events.
     yield* Effect.scoped(
       Effect.gen(function* () {
         yield* Workload.prepare(yield* Servers.service(url))
@@ -60,7 +60,7 @@ const watchMemory = Effect.fnUntraced(function* (service: Servers.Server, subjec
   return { samples, result }
 })
 
-/** Compares the last third with the middle third, because the heap grows to its size in the first third. */
+/** Returns the growth from the middle third of the samples to the last third. In the first third the heap grows to its size. */
 const growthOf = (samples: ReadonlyArray<number>) => {
   const third = Math.floor(samples.length / 3)
   const middle = Report.median(samples.slice(third, 2 * third))

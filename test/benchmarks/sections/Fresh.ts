@@ -8,7 +8,7 @@ import * as Report from "#test/benchmarks/Report.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
-/** Seconds without a limit: V8 compiles the code in them, whatever the database. */
+/** The first seconds have no limit: in them V8 compiles the code, which does not depend on the database. */
 const warmUpSeconds = 2
 const sourceMs = 20
 /** Limit of the slowest second ÷ the steady state. */
@@ -23,7 +23,7 @@ const measure = Effect.fnUntraced(function* (name: string, shape: Workload.Shape
   return { name, bySecond }
 }, Effect.scoped)
 
-/** Median p99 of the last half. */
+/** Returns the median p99 of the second half of the run. */
 const steadyP99 = (bySecond: ReadonlyArray<Load.Summary>) =>
   Report.median(bySecond.slice(Math.ceil(bySecond.length / 2)).map(({ p99 }) => p99))
 

@@ -9,7 +9,7 @@ import * as Workload from "#test/benchmarks/load/Workload.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 
-/** Runs that find the baseline's maximum rate, which is not a figure here. */
+/** Number of runs that find the baseline's maximum rate. */
 const maximumRounds = 3
 const sourceMs = 20
 

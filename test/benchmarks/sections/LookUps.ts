@@ -19,7 +19,7 @@ import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
 const callers = 500
-/** Member state with six times as many callers as slots; the other callers are spread over the other states. */
+/** A member state with six times as many callers as slots. The other callers are spread over the other states. */
 const busyState = "IT"
 const busyCallers = 60
 const perMemberState = 10
@@ -31,7 +31,7 @@ const perSecond = 100
 const spreadCallers = 400
 /** Limit of the service's CPU time per look-up. */
 const cpuLimitMs = 1.5
-/** Just below the 270 slots of all member states together. */
+/** Requests per second of the warm-up: just below the 270 slots of all member states together. */
 const warmUpPerSecond = 250
 /** Rate in requests per second that starts all callers within a millisecond. */
 const burstPerSecond = 1_000_000
@@ -99,7 +99,7 @@ const burst = Effect.fnUntraced(function* (series: number, ask: Ask) {
   }
 })
 
-/** Look-ups that do not queue. */
+/** Runs look-ups that do not queue. */
 const unqueued = Effect.fnUntraced(function* (series: number, ask: Ask) {
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset

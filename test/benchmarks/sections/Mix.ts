@@ -45,7 +45,7 @@ interface Row {
 
 type Started = Effect.Success<ReturnType<typeof Contenders.start>>
 
-/** A row, and the loads that fill it. */
+/** Returns a row, and the loads that fill it. */
 const rowOf = <E, R>(
   name: string,
   { contenders }: Started,
@@ -140,7 +140,7 @@ const figuresOf = (rows: ReadonlyArray<Row>) => [
   })
 ]
 
-/** CPU time of the service per request ÷ that of `cached`. */
+/** Returns the CPU time of the service per request of a kind ÷ that of `cached`. */
 const toCached = (rows: ReadonlyArray<Row>, name: string) => {
   const serviceOf = (wanted: string) => rows.find((row) => row.name === wanted)?.results.service ?? []
   return Report.medianRatio(serviceOf(name), serviceOf("cached"), Load.serviceCpuMicros)

@@ -11,7 +11,7 @@ import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 
-/** Enough for stable figures. */
+/** Limit of the generated events: more do not make the figures more stable. */
 const eventsMax = 1_000_000
 
 export const keys = keysOf(signerOf("vatproof.example/log/0"))

@@ -8,7 +8,7 @@ import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 
-/** Enough for stable figures. */
+/** Limit of the generated events: more do not make the figures more stable. */
 const eventsMax = 1_000_000
 
 const rebuild = Effect.gen(function* () {

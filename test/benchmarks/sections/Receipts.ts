@@ -23,7 +23,7 @@ const targetOf = (index: number) => `DE${100_000_001 + (index % vatIds)}`
 
 const answeredAt = "2026-11-21T01:33:04.564Z"
 
-/** The event of a receipt, as the service issues it. */
+/** Returns the event of a receipt, as the service issues it. */
 const receiptIssued = (index: number, keyId: string) => {
   const { accountId, evidence, receipt } = receiptRecord({ receiptId: idOf(index), target: targetOf(index) })
   const answered = {

@@ -12,7 +12,7 @@ import { freePort } from "#test/support/RunningService.ts"
 const vatId = "ATU10100000"
 const startTimeout = "60 seconds"
 
-/** Starts the service, waits for an answer, and stops it. */
+/** Starts the service, waits for an answer, and stops the service. Returns the time to the answer in milliseconds. */
 const startOnce = <E, R>(env: Readonly<Record<string, string>>, ask: Effect.Effect<unknown, E, R>) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -23,7 +23,7 @@ const startOnce = <E, R>(env: Readonly<Record<string, string>>, ask: Effect.Effe
     })
   )
 
-/** Durations of several starts in milliseconds. A start before them creates the database, a key and a cached answer. */
+/** Returns the durations of several starts in milliseconds. An earlier start creates the database, a key and a cached answer. */
 const starts = Effect.fnUntraced(function* (databaseUrl: string) {
   const { rounds } = yield* BenchOptions
   const http = yield* HttpClient.HttpClient

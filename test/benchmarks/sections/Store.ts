@@ -9,7 +9,7 @@ import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
-/** More writers than events in a batch, so that the next batch is full when the previous one is stored. */
+/** More writers than a batch has events, so that the next batch is full when the previous one is stored. */
 const writers = 1_000
 const keys = 16
 const warmUpMs = 1_000
@@ -20,7 +20,7 @@ interface Run {
   readonly postgresMicros: number
 }
 
-/** The event of a cached validation. */
+/** Returns the event of a cached validation. */
 const eventAt = (number: number) =>
   VatIdVerified.make({
     vat_id: `ATU10${100_000 + (number % 1_000)}`,

@@ -12,7 +12,7 @@ import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
 const kinds: Workload.Kinds = ["cached"]
-/** A second measurement uses this number of connections. */
+/** Number of connections of a second measurement. */
 const fewConnections = 128
 
 type Results = Record<Contenders.Name | "bare", Array<Load.LoadResult>>

@@ -1,4 +1,4 @@
-/** Schemas of the baseline. Fastify validates requests with them and serializes responses faster. */
+/** Schemas of the baseline, with which Fastify validates requests and serializes responses faster. */
 
 const nullable = { type: ["string", "null"] }
 

@@ -1,5 +1,5 @@
 /**
- * Minimal validation service with Fastify and `pg`, to compare with. It checks keys in memory, caches answers in memory, looks up with
+ * The baseline: a minimal validation service with Fastify and `pg`. It checks keys in memory, caches answers in memory, looks up with
  * `fetch` and inserts one row per validation. It has no limits, retries, telemetry or verifiable log, and writes usage counters once a
  * second. It is tuned: a pool of ten connections, named prepared statements, schemas for requests and responses, no logger.
  *
@@ -48,7 +48,7 @@ interface Answer {
   readonly source_timestamp: string
 }
 
-/** The key's id, null without a key, and undefined for a key that does not exist. */
+/** Returns the id of the request's key; null without a key, undefined for an unknown key. */
 const keyOf = ({ headers }: FastifyRequest) => {
   const secret = headers["x-api-key"]
   return secret === undefined ? null : keys.get(sha256(String(secret)))

@@ -18,7 +18,7 @@ export const make = Effect.fnUntraced(function* (name: string) {
   return url
 })
 
-/** The event store with the settings of a service. */
+/** Provides the event store, with the connection settings of a service. */
 export const store = (url: Redacted.Redacted) =>
   EventStore.layer.pipe(Layer.provide(NodeCrypto.layer), Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 })))
 
@@ -78,7 +78,7 @@ const liveAnswer = JSON.stringify({
   vat_id: "@"
 })
 
-/** The same answer in the answer cache. */
+/** The row of that answer in the answer cache. */
 const cachedAnswer = JSON.stringify({
   source: answer.source,
   valid: answer.valid,
@@ -92,7 +92,7 @@ const cacheHit =
   '{"answer":null,"answer_position":#,"answered_at":"2026-11-21T09:00:00.000Z","attempts":[],"force_live":false,' +
   '"requester_vat_id":null,"served":"cache","source":"vies","valid":true,"vat_id":"@"}'
 
-/** Key k has the `eventsPerKey` events from k × `eventsPerKey` on. Neighbouring events of a key do not affect the measurements. */
+/** Inserts the events. Key k has the `eventsPerKey` events from k × `eventsPerKey` on. */
 const fillEvents = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
   const sql = yield* SqlClient.SqlClient
   const eventsPerKey = Math.ceil(events / keys)
@@ -113,7 +113,7 @@ const fillEvents = Effect.fnUntraced(function* (from: number, { events, keys, va
   }
 })
 
-/** Key ids that differ for each start position. */
+/** Returns the SQL of a key's id, which differs for each start position. */
 const keyIdOf = (sql: SqlClient.SqlClient, from: number, index: string) => sql.literal(`md5('key ${from} ' || ${index})::uuid`)
 
 const fillTables = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
@@ -136,7 +136,7 @@ const fillTables = Effect.fnUntraced(function* (from: number, { events, keys, va
     ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, as_of = excluded.as_of`
 })
 
-/** Runs now the work that autovacuum would do during a measurement. */
+/** Does the work of autovacuum, which would otherwise run during a measurement. */
 export const vacuum = (url: Redacted.Redacted) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`VACUUM (ANALYZE)`).pipe(Effect.provide(administrator(url), { local: true }))
 

@@ -6,7 +6,7 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 
-/** The server does not wait for its disk, so its figures would be too good. */
+/** The server does not wait for its disk, so the figures of a run would be too good. */
 export class NotDurable extends Schema.TaggedError<NotDurable>()("NotDurable", { settings: Schema.String }) {
   override get message() {
     return `This Postgres has ${this.settings} and can lose commits; turn these settings on`
@@ -38,8 +38,8 @@ const findFacts = Effect.gen(function* () {
 })
 
 /**
- * Fills the write-ahead log of a new server, so that it recycles segments. A new server waits about 50 ms for each new 16 MB segment,
- * which would distort the measurement. It keeps at most a gigabyte of segments (`max_wal_size`).
+ * Statements that fill the write-ahead log of a new server, so that it recycles segments. Otherwise the server waits about 50 ms for
+ * each new 16 MB segment, which would distort the measurement. It keeps at most a gigabyte of segments (`max_wal_size`).
  */
 const warmUpStatements = [
   "SELECT count(pg_logical_emit_message(false, 'work', repeat('x', 8000))) FROM generate_series(1, 134000)",

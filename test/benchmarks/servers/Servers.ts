@@ -60,7 +60,7 @@ export const settings = Effect.fnUntraced(function* (port: number, collectorUrl:
   }
 })
 
-/** Process ids of the service and, if it is local, of the postmaster. */
+/** Returns the process ids of the service and, if Postgres runs on this machine, of the postmaster. */
 const watchedOf = Effect.fnUntraced(function* (pid: number) {
   const postgres = yield* PostgresServer
   const watched: Record<string, number> = Option.isSome(postgres.pid)

@@ -1,4 +1,4 @@
-/** Attacks of one client on the account of another, or on all clients. They take seconds and need no load. */
+/** Attacks of one client on the account of another client, or on all clients. They take seconds and need no load. */
 import { Clock, Effect, Fiber, FileSystem, Schedule, Schema } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"

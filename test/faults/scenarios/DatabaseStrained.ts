@@ -10,7 +10,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 /** Maximum duration of a rejection: the timeout of a batch, or of the wait for one. */
 const rejectionMs = 6_500
 
-/** Runs statements one after the other and returns their output. */
+/** Returns a function that runs statements one after the other and returns their output. */
 const psqlOn =
   (server: PostgresServer.PostgresServer) =>
   (...statements: ReadonlyArray<string>) =>

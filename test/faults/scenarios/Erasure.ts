@@ -1,5 +1,5 @@
 /**
- * Kills the erasure command or Postgres during erasures: a document is deleted together with its event, or not at all.
+ * Kills the erasure command or Postgres during erasures. A document must be deleted together with its event, or not at all.
  */
 import { Clock, Effect, Random, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -15,7 +15,7 @@ const documents = 300
 const vatIds = Array.from({ length: kills + 1 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
 
 const State = Schema.Struct({
-  /** Documents that were deleted without an event. */
+  /** Documents that were deleted although no event records their erasure. */
   without_event: Schema.Int,
   /** Documents that exist although an event records their erasure. */
   still_there: Schema.Int,
@@ -81,7 +81,7 @@ const killServer = Effect.fnUntraced(function* (server: PostgresServer.PostgresS
   yield* Effect.retry(server.start, { times: 50, schedule: Schedule.spaced("200 millis") })
 })
 
-/** Starts an erasure, kills the command or the server `ms` milliseconds after its first append, and returns the state. */
+/** Starts an erasure and kills the command or the server `ms` milliseconds after the first append. Returns the state. */
 const trial = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer, index: number, ms: number) {
   const before = yield* stateOf(server.url)
   const erasing = yield* Scenario.start(server.url, ...eraseArguments(vatIds[index] ?? ""))

@@ -8,7 +8,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
 const tasks = 600
-/** Three chunks, so that kills hit their storage too. */
+/** Items of the batch, which is stored in three chunks, so that kills also hit their storage. */
 const items = 1_500
 const kills = 30
 const memberStates = ["AT", "SE", "EE"]
@@ -30,7 +30,7 @@ const makeReplica = Effect.fnUntraced(function* (url: Redacted.Redacted, flags: 
   return { restart, replica: () => running }
 })
 
-/** Process id of a worker, from the service's output. */
+/** Returns the process id of a worker, from the service's output. */
 const workerOf = (output: string) => {
   const newest = new Map([...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)]))
   return [...newest.values()][0]

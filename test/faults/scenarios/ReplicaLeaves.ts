@@ -5,10 +5,10 @@ import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** Longer than the polling interval of the load balancer. */
+/** The replicas' SHUTDOWN_DELAY, which is longer than the polling interval of the load balancer. */
 const delay = "1s"
 
-/** Fixed ports of a replica, on which a replica can be started again. */
+/** Reserves the ports of a replica. `start` starts a replica on these ports, again after it has ended. */
 const makeSlot = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const port = yield* freePort
   const adminPort = yield* freePort

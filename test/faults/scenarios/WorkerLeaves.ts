@@ -17,7 +17,7 @@ const setUp = Effect.gen(function* () {
     Effect.flatMap(decodeReady),
     Effect.map(({ ready_workers }) => ready_workers.length === 2)
   )
-  /** Current process id of each worker. */
+  /** Returns the current process id of each worker. */
   const processes = Effect.map(service.output, (output) => {
     const newest = new Map(
       [...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)])

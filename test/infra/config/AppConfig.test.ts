@@ -47,7 +47,7 @@ describe("the settings", () => {
     ["SHUTDOWN_DELEY", "SHUTDOWN_DELAY"],
     ["JWT_SECRET_FIEL", "JWT_SECRET_FILE"],
     ["OTEL_EXPORTER_OTLP_ENDPIONT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
-  ] as const)("reject %s, which was meant to be %s", ([name, meant]) =>
+  ] as const)("reject the unknown name %s and suggest %s", ([name, meant]) =>
     Effect.map(Effect.flip(read({ [name]: "keep secret" })), ({ message }) =>
       assert.strictEqual(message, `${name}: There is no such setting; did you mean ${meant}?`)
     )

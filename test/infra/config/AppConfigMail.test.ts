@@ -4,7 +4,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 describe("the settings of mail", () => {
   it.effect.each(["smtp://127.0.0.1:2525", "smtps://us%40er:p%3Ass@mail.example", "smtp://[::1]:25"])(
-    "SMTP_URL may be %s",
+    "accept SMTP_URL=%s",
     function* (url) {
       const { smtpUrl } = yield* read({ SMTP_URL: url })
       assert.deepStrictEqual(Option.map(smtpUrl, Redacted.value), Option.some(url))
@@ -18,23 +18,23 @@ describe("the settings of mail", () => {
     "smtp://",
     "smtp://mail.example/path",
     "smtp://secret@mail.example:99999"
-  ])("SMTP_URL may not be %s, and the error does not repeat it", function* (url) {
+  ])("reject SMTP_URL=%s without repeating it in the error", function* (url) {
     const { message } = yield* Effect.flip(read({ SMTP_URL: url }))
     assert.strictEqual(
       message,
-      "SMTP_URL: Expected smtp://user:password@host:587 or smtps://host, special characters of the password percent-encoded"
+      "SMTP_URL: Expected smtp://user:password@host:587 or smtps://host, with the special characters of the password percent-encoded"
     )
   })
 
   it.effect.each(["no-reply@vat.example", "Vatproof <no-reply@vat.example>", "Völlig Sicher <a@b.example>"])(
-    "MAIL_FROM may be %s",
+    "accept MAIL_FROM=%s",
     function* (from) {
       assert.deepStrictEqual((yield* read({ MAIL_FROM: from })).mailFrom, Option.some(from))
     }
   )
 
   it.effect.each(["no-address", "a@b@c", "<a@b.example", "A <a@b.example> <c@d.example>", 'A" <a@b.example>'])(
-    "MAIL_FROM may not be %s",
+    "reject MAIL_FROM=%s",
     function* (from) {
       assert.match((yield* Effect.flip(read({ MAIL_FROM: from }))).message, /^MAIL_FROM: /u)
     }
@@ -46,7 +46,7 @@ describe("the settings of mail", () => {
     [{ HOST: "::1" }, "http://[::1]:8080"],
     [{}, "http://127.0.0.1:8080"]
   ]
-  it.effect.each(addresses)("links begin with the normalised base address %j", function* ([settings, url]) {
+  it.effect.each(addresses)("begin links with a base URL without a trailing slash, from %j", function* ([settings, url]) {
     assert.strictEqual(publicUrlOf(yield* read(settings)), url)
   })
 })

@@ -38,7 +38,7 @@ describe("LOGIN_FAILURES_PER_15_MIN", () => {
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an external database", (it) => {
-  it.effect("requires JWT_SECRET, and reports a missing one", function* () {
+  it.effect("does not start without JWT_SECRET, and reports why", function* () {
     const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
     const sentence =
       "DATABASE_URL is set, so JWT_SECRET is required: set the same secret of at least 32 characters on every replica"
@@ -48,7 +48,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
   it.effect(
-    "generates a secret and keeps it",
+    "generates JWT_SECRET, signs tokens with it and stores it in DATA_DIR",
     function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
@@ -60,6 +60,6 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
       assert.strictEqual(token, `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`)
       yield* service.stop
     },
-    60_000 // initdb on a busy machine
+    60_000 // initdb takes long on a busy machine
   )
 })

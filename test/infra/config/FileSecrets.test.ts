@@ -29,7 +29,7 @@ it.effect("reads a secret from the file that its setting names", () =>
   )
 )
 
-it.effect("rejects a missing or empty file by its name", () =>
+it.effect("names the setting and the file if a secret's file is missing or empty", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       assert.match(yield* refusal({ JWT_SECRET_FILE: "/nowhere/at/all" }), /^JWT_SECRET_FILE: .*\/nowhere\/at\/all/u)
@@ -38,7 +38,7 @@ it.effect("rejects a missing or empty file by its name", () =>
   )
 )
 
-it.effect("rejects a setting that is given twice", () =>
+it.effect("rejects a secret that is set both by value and by file", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const message = yield* refusal({ JWT_SECRET: "a secret", JWT_SECRET_FILE: yield* file("jwt", "another secret") })

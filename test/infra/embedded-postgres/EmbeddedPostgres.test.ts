@@ -7,7 +7,7 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Durability is Postgres's own responsibility and would only make these tests slow. */
+/** Without fsync, which would only make these tests slow: they do not test Postgres's durability. */
 const flags = ["-c", "fsync=off"]
 
 /** A folder of mode 700, which the user that runs Postgres cannot enter when the tests run as root. */
@@ -31,7 +31,7 @@ const isServed = (url: Redacted.Redacted) => Effect.map(Effect.exit(query(url, "
 const untilTrue = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(Effect.repeat({ until: (isTrue) => isTrue, schedule: Schedule.spaced("10 millis") }))
 
-/** Uses the server in its own scope, so that a test decides when it ends. */
+/** Starts or adopts a server. The test ends its use with `leave`. */
 const use = Effect.fnUntraced(function* (options: EmbeddedPostgres.EmbeddedPostgresOptions) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = yield* EmbeddedPostgres.make({ flags, ...options }).pipe(Scope.provide(scope))
@@ -53,7 +53,7 @@ const program = `
 
 const Report = Schema.fromJsonString(Schema.Struct({ url: Schema.RedactedFromValue(Schema.String), adopted: Schema.Boolean }))
 
-/** Another process that uses the server until it is killed. It runs in the folder of a project. */
+/** Starts another process, which uses the server until it is killed. The process runs in the folder `project`. */
 const spawn = (dir: string, mode: "own" | "attach", project = process.cwd()) =>
   ChildProcess.make(process.execPath, ["--input-type=module", "--eval", program, dir, mode], {
     cwd: project,
@@ -71,7 +71,7 @@ const reportOf = (handle: { readonly stdout: Stream.Stream<Uint8Array, unknown> 
     Effect.flatMap(Schema.decodeEffect(Report))
   )
 
-/** Runs like the service on another machine: the sources and the binaries are in a folder of mode 700. */
+/** Returns a copy of the project in a folder of mode 700, which other users cannot enter. */
 const shutProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -105,14 +105,14 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     assert.deepStrictEqual((yield* query(second.url, "SELECT answer FROM kept")).rows, [{ answer: 42 }])
   })
 
-  it.effect("is created by one of two concurrent processes, and used by both", function* () {
+  it.effect("is created once for two concurrent users, and used by both", function* () {
     const { dir } = yield* Folder.make
     const both = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
     assert.deepStrictEqual(new Set(both.map(({ port }) => port)).size, 1)
     assert.isTrue(yield* isServed(both[0].url))
   })
 
-  it.effect("is created again if its first creation was killed", function* () {
+  it.effect("is created again if the process that created it was killed", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder.make
     const drafts = Effect.map(fs.readDirectory(dir), (entries) => entries.filter((entry) => entry.startsWith("cluster.new-")))
@@ -134,7 +134,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     assert.isTrue(yield* isServed(url))
   })
 
-  it.effect("reports an occupied data folder", function* () {
+  it.effect("rejects a data folder with other content", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder.make
     yield* fs.makeDirectory(`${dir}/cluster/photos`, { recursive: true })
@@ -204,7 +204,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isTrue(yield* isServed(first.url))
   })
 
-  it.effect("survives a service that is killed, and is adopted and stopped by the next", function* () {
+  it.effect("survives a service that is killed, and is adopted and stopped by the next service", function* () {
     const { dir } = yield* Folder
     const killed = yield* spawn(dir, "own")
     const { url } = yield* reportOf(killed)
@@ -245,7 +245,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     yield* untilTrue(isServed(url))
   })
 
-  it.effect("detects a process id that is reused by another program, or by none", function* () {
+  it.effect("starts although its old process id belongs to another program or to none", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const gone = yield* Effect.scoped(Effect.map(ChildProcess.make("true"), ({ pid }) => pid))
@@ -279,7 +279,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.include(error.message, "was created by Postgres 12")
   })
 
-  it.effect("limits its log", function* () {
+  it.effect("truncates a log of more than 8 MiB and keeps a copy of it in log.1", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     yield* fs.writeFile(`${dir}/log`, new Uint8Array(9 * 1024 * 1024))

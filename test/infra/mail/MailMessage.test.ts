@@ -36,7 +36,7 @@ describe("MailMessage", () => {
     assert.strictEqual(parsed.headers.get("x-auto-response-suppress"), "All")
   })
 
-  it.effect("has the same words, and the link, as text and as HTML", function* () {
+  it.effect("has its link, dates and explanation both as text and as HTML", function* () {
     const { bytes } = yield* MailMessage.make(letterhead, mail)
     const { html, text } = yield* Effect.promise(() => simpleParser(bytes))
     for (const part of [text ?? "", html === false ? "" : html]) {

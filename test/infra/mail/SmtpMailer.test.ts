@@ -17,7 +17,7 @@ const mail: OutgoingMail = {
 
 const letterhead = { from: "Vatproof <no-reply@vat.example>", publicUrl: "https://vat.example", serviceName: "vatproof" }
 
-/** A mailer for a server of its own. */
+/** Provides a new mail server and a mailer that uses it. */
 const withServer =
   (options: SMTPServerOptions & { readonly credentials?: string } = {}) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -111,7 +111,7 @@ describe("SmtpMailer", () => {
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 minute")
       const error = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "time-out"])
+      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "timeout"])
     }).pipe(withServer())
   )
 })

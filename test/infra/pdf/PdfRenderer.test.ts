@@ -104,7 +104,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     }
   )
 
-  it.effect("has the same bytes every time", function* () {
+  it.effect("has the same bytes in every rendering of one document", function* () {
     const first = yield* render(documentOf())
     assert.deepStrictEqual(yield* render(documentOf()), first)
     assert.notDeepEqual(yield* render(documentOf({}, "en")), first)
@@ -160,7 +160,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     assert.include(text, "[U+65E5][U+672C][U+1F600]GmbH")
   })
 
-  it.effect("renders any text", function* () {
+  it.effect("is rendered for any text", function* () {
     for (const [company_name, company_street, company_zip, company_city] of [
       ["\n\n\n", "\t", " ", "ﬁﬂ ffi"],
       ["e\u0301\u0301\u0301", "ـا لعربية עברית", "\uFFFD\uFFFF", "-".repeat(300)],

@@ -22,7 +22,7 @@ const files = [...numbered, "projections", ...namesIn("functions"), "views", "pr
 
 const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
 
-/** A starting replica with its own pool. */
+/** Migrates as a starting replica does, with its own pool. */
 const migrate = Effect.gen(function* () {
   const { url } = yield* TestDatabase.TestDatabase
   const administrator = Postgres.layerAdministrator({ url, maxConnections: 2 })
@@ -47,7 +47,7 @@ const bodyOfCountCalls = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = '
 const rightsOf = (name: string) =>
   texts(`SELECT concat(proowner::regrole, ' ', proacl) AS text FROM pg_proc WHERE proname = '${name}'`)
 
-/** Records a migration of another version. */
+/** Records that another version applied its file `name`. */
 const applyAnother = (name: string) =>
   execute(
     `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
@@ -83,10 +83,10 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations of
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tables in use", (it) => {
-  it.effect("give up a lock soon, log it, and retry until they succeed", function* () {
+  it.effect("stop waiting for a lock after two seconds, log a warning, and retry until they succeed", function* () {
     const said = MutableRef.make("")
     const keep = Logger.map(Logger.formatLogFmt, (line) => void MutableRef.update(said, (before) => before + line))
-    const isSaid = Effect.sync(() => said.current.includes("Other sessions lock the tables that 0001_roles, "))
+    const isSaid = Effect.sync(() => said.current.includes("Other sessions lock tables that the migrations 0001_roles, "))
     const untilSaid = Effect.repeat(isSaid, { until: (found) => found, schedule: Schedule.spaced("10 millis") })
     const [isHeld, applied] = [yield* Deferred.make<void>(), yield* Deferred.make<ReadonlyArray<string>>()]
     const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -108,7 +108,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tab
   })
 })
 
-/** Starts one replica, as the given role. */
+/** Migrates as a starting replica does, with the role of the URL. */
 const startAs = (url: Redacted.Redacted) =>
   Migrations.run().pipe(
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
@@ -117,7 +117,7 @@ const startAs = (url: Redacted.Redacted) =>
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
   "a login role that is a plain member of the service's role",
   (it) => {
-    it.effect("detects whether everything is applied, and reports what to do otherwise", function* () {
+    it.effect("starts on a migrated database, and otherwise reports that an administrator must migrate", function* () {
       const { login, url } = yield* LoginRole.make
       const start = startAs(url)
 
@@ -166,7 +166,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that w
     }).pipe(Effect.provide(TestDatabase.layerEmpty, { local: true }))
   )
 
-  it.effect("keeps the functions of a newer version, with which older versions work", function* () {
+  it.effect("keeps its newer functions when an older version starts that is compatible", function* () {
     yield* migrate
     yield* replaceCountCalls
     yield* applyAnother("functions/count_calls")
@@ -226,7 +226,7 @@ describe("a migration", () => {
 SELECT ';', $$ a; b $$, $x$ $$; $x$, "odd;name"; /* one; more */
 CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; END $$;
 
--- nothing but a comment;
+-- no statement, only a comment;
 `
     assert.deepStrictEqual(
       Migrations.splitStatements(text).map((statement) => statement.split("\n").at(-1)),

@@ -13,7 +13,10 @@ const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
 const isNumbered = ({ path }: { readonly path: string }) => /^\d{4}_/u.test(path)
 const digestOf = (text: string) => hash("sha256", text, "hex")
 
-/** Databases reject other numbered files than those that created them. Before the release of 0.1.0 the digests may be renewed. */
+/**
+ * The digests of the numbered files. A database rejects a version whose numbered files have other digests than those that created
+ * it. So the digests may change only before the release of 0.1.0.
+ */
 const known = {
   "0001_roles.sql": "06dd83013113ce7eb5953b47446072fa484343b3b0209d1226b5395e2f9aeff1",
   "0002_log.sql": "b8219bcffe38780202005700073a37dbbd27d5743fef5b0f2345ff0399ee9b95",
@@ -27,8 +30,8 @@ const known = {
 }
 
 /**
- * Digest over all files that are applied again after a change. An older version ignores them only if an unknown number comes with
- * them.
+ * The digest of all files that are applied again after a change. Such a change needs a new numbered file: an older version would
+ * otherwise apply its own files again.
  */
 const repeatable = "815c7b13abdc60db7a6fbcca3b4ee648e315d084309ca7a90ed1861687b9afbf"
 

@@ -113,7 +113,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
     yield* Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       assert.strictEqual((yield* append).position, 0)
-      // The owner of the tables is no superuser, but has the rights: a row trigger still rejects the change.
+      // The owner of the tables has the right to change them: only the triggers reject it.
       for (const statement of [
         "UPDATE vatproof.events SET data = '2'",
         "DELETE FROM vatproof.events",
@@ -129,7 +129,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
       const url = yield* ordinaryOwner
       yield* migrate(url)
       const administrator = yield* SqlClient.SqlClient
-      // Grants of an installation whose roles are created after the migrations.
+      // An installation whose roles were created after the migrations has no grants.
       for (const what of [
         "SCHEMA vatproof",
         "SCHEMA audit",
@@ -139,7 +139,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
         yield* administrator.unsafe(`REVOKE ALL ON ${what} FROM vatproof_service, vatproof_auditor`).unprepared
       }
       const folder = "docs/operations/postgres"
-      // psql replaces the line by the file.
+      // `\ir` includes a file, as psql does.
       const script = readFileSync(join(folder, "protect.sql"), "utf8").replace(/^\\ir (.+)$/mu, (_, path: string) =>
         readFileSync(join(folder, path), "utf8")
       )

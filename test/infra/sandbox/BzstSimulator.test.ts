@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     }
   })
 
-  it.effect("answers every status of the table with its HTTP status, for any query", function* () {
+  it.effect("answers with the status that the VAT ID ends in, and with its HTTP status", function* () {
     for (const { status } of statusMessages) {
       const target = vatIdEnding("AT", `99${status.slice(-4)}`)
       const { status: http, body } = yield* ask(target, testPair)
@@ -151,7 +151,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     yield* sandbox.reset
   })
 
-  it.effect("lists the member states and the 26 messages", function* () {
+  it.effect("lists the member states and the 26 status messages", function* () {
     const { bzstBaseUrl } = yield* Sandbox.Sandbox
     const client = yield* HttpClient.HttpClient
     const State = Schema.Struct({ alpha2: Schema.String, name: Schema.String, verfuegbar: Schema.Literal(true) })

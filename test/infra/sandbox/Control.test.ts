@@ -20,7 +20,7 @@ const put = Effect.fnUntraced(function* (faults: ReadonlyArray<object>, seed?: n
   assert.strictEqual(status, 200, text)
 })
 
-/** The current answer of each source about a VAT ID: a verdict, an error code, an evatr status or `HTTP n`. */
+/** Asks a source about a VAT ID. Returns its verdict, error code, evatr status or `HTTP n`. */
 const vies = Effect.fnUntraced(function* (vatId: string) {
   const { viesBaseUrl } = yield* Sandbox.Sandbox
   const fields = { countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) }
@@ -86,7 +86,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* control("POST", "/reset")
   })
 
-  it.effect("draw a probability from a seed, so that it repeats", function* () {
+  it.effect("apply a fault with a probability to the same calls for the same seed", function* () {
     const draws = Effect.fnUntraced(function* (seed: number) {
       yield* put([{ kind: "code", code: "TIMEOUT", probability: 0.5 }], seed)
       return (yield* Effect.replicateEffect(vies("DE123456789"), 40)).join(" ")
@@ -117,7 +117,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* control("POST", "/reset")
   })
 
-  it.effect("apply an outage without selector to probes, and one with a count or a selector to checks only", function* () {
+  it.effect("apply a fault to probes as well, unless it has a count or a selector", function* () {
     yield* put([
       { kind: "code", code: "SERVICE_UNAVAILABLE" },
       { kind: "code", code: "evatr-0011" }

@@ -5,7 +5,7 @@ import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { hugeBytes } from "#infra/sandbox/FaultyResponse.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Received data: the first few thousand bytes, and the way the connection ended. */
+/** A response: the first `keptBytes` as text, the number of all bytes, and the error that ended the connection. */
 interface Received {
   readonly text: string
   readonly bytes: number
@@ -38,7 +38,7 @@ const raw = (request: string, stopAfter = Infinity) =>
 const post = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
-/** Validates the German VAT ID with these last digits at a source. */
+/** Returns a request to a source about the German VAT ID with these last digits. */
 const ask = (source: "vies" | "bzst", ending: string) => {
   const target = vatIdEnding("DE", ending)
   return source === "vies"
@@ -54,10 +54,10 @@ const isJson = (text: string) => Result.isSuccess(Schema.decodeUnknownResult(Sch
 const services = Sandbox.layer({ host: "127.0.0.1", port: 0 })
 
 const both = ["vies", "bzst"] as const
-/** The digits that make this source fail while the other one answers. */
+/** Returns the magic number with which only this source has the fault. */
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
-layer(services, { excludeTestServices: true })("on the wire, a source", (it) => {
+layer(services, { excludeTestServices: true })("a simulated source", (it) => {
   it.effect("resets before the first byte", function* () {
     for (const source of both) {
       const received = yield* raw(ask(source, only(source, "04")))
@@ -92,7 +92,7 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     }
   })
 
-  it.effect("sends an HTML page with status 200 instead of JSON", function* () {
+  it.effect("sends an HTML page or an empty body with status 200 instead of JSON", function* () {
     for (const source of both) {
       const html = yield* raw(ask(source, only(source, "07")))
       assert.match(html.text, /^HTTP\/1\.1 200 OK\r\ncontent-type: text\/html/u)
@@ -153,7 +153,7 @@ layer(services, { excludeTestServices: true })("on the wire, a source", (it) => 
     }
   })
 
-  it.effect("sends bare HTTP errors, with Retry-After where one belongs", function* () {
+  it.effect("sends HTTP errors as HTML pages, with Retry-After for 429 and 503", function* () {
     for (const [source, status] of [
       ...both.map((source) => [source, 429] as const),
       ["vies", 500],

@@ -57,7 +57,7 @@ describe("the sandbox", () => {
     yield* Fiber.joinAll(clients)
   })
 
-  it.effect("waits by the given clock", function* () {
+  it.effect("delays an answer by the clock of the test", function* () {
     const sandbox = yield* Sandbox.make(options)
     yield* sandbox.script([{ kind: "slow", latency_ms: 600_000 }])
     const body = '{"anfragendeUstid":"DE123456789","angefragteUstid":"ATU12345678"}'

@@ -24,7 +24,7 @@ const checkId = (vatId: string, more: Fields = {}) => check(vatId.slice(0, 2), v
 
 const requester = { requesterMemberStateCode: "DE", requesterNumber: "123456789" }
 
-/** The fields that must be equal: all except time and consultation number, which differ in each answer. */
+/** Returns an answer without time and consultation number, which differ in each answer. */
 const lasting = ({ requestDate: _, requestIdentifier: __, ...rest }: Readonly<Record<string, unknown>>) => rest
 
 const error = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
@@ -219,7 +219,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.deepStrictEqual([name.body["name"], name.body["address"]], ["Donau Muster GmbH", "---"])
   })
 
-  it.effect("has company names that test documents", function* () {
+  it.effect("returns names that are hard to print: with umlauts, in Greek, very long, and with HTML", function* () {
     const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
     assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)
     assert.match(yield* nameOf("999121"), /^\p{Script=Greek}/u)
@@ -227,7 +227,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.match(yield* nameOf("999123"), /^=.*<b>"Test"<\/b>; 'GmbH'/u)
   })
 
-  it.effect("reports its status: itself, the 27 member states and Northern Ireland", function* () {
+  it.effect("reports the availability of VIES, of the 27 member states and of Northern Ireland", function* () {
     const sandbox = yield* Sandbox.Sandbox
     const client = yield* HttpClient.HttpClient
     const response = yield* client.get(`${sandbox.viesBaseUrl}/check-status`)

@@ -16,7 +16,7 @@ const attempting = Effect.map(Passwords, ({ attempt }) => ({
     attempt("client", ({ matches }) => matches(password, stored))
 }))
 
-/** The same derivation, which also records the cost of each call. */
+/** Returns `attempting` and an effect that takes the recorded parameters of its hashes. */
 const watched = Effect.gen(function* () {
   const derivations = MutableRef.make<ReadonlyArray<string>>([])
   const kdf = yield* Kdf.Kdf
@@ -57,27 +57,27 @@ describe("a password", () => {
     }
   })
 
-  own.effect("is equal in every Unicode composition", function* () {
+  own.effect("matches in every Unicode composition", function* () {
     const { hash, matches } = yield* attempting
     const stored = yield* hash(text("z\u00fcrich ist sch\u00f6n"))
     assert.isTrue(yield* matches(text("zu\u0308rich ist scho\u0308n"), stored))
   })
 
-  own.effect("with 256 characters is significant to its last one", function* () {
+  own.effect("of 256 characters is compared up to its last character", function* () {
     const { hash, matches } = yield* attempting
     const stored = yield* hash(text("x".repeat(256)))
     assert.isTrue(yield* matches(text("x".repeat(256)), stored))
     assert.isFalse(yield* matches(text("x".repeat(255)), stored))
   })
 
-  own.effect("of an older cost still matches: a hash contains its own cost", function* () {
+  own.effect("matches a hash of another cost, which the hash contains", function* () {
     const { matches } = yield* attempting
     // A test vector of the reference implementation (phc-winner-argon2, src/test.c).
     const stored = Redacted.make("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc")
     assert.isTrue(yield* matches(text("password"), stored))
   })
 
-  it.effect("takes the same time to reject with a hash and without one", function* () {
+  it.effect("costs the same work if it is right, wrong, or has no stored hash", function* () {
     const { passwords, takeNotes } = yield* watched
     const stored = yield* passwords.hash(text("correct horse"))
     yield* takeNotes
@@ -94,7 +94,7 @@ describe("a password", () => {
 })
 
 describe("hashing", () => {
-  it.effect("is hashed two at a time with 98 queued, at most 16 of one client, and clients take turns", function* () {
+  it.effect("runs two hashes at a time, admits 100 attempts and 16 of one client, and lets clients take turns", function* () {
     const mayGo = yield* Deferred.make<void>()
     const running = MutableRef.make(0)
     const most = MutableRef.make(0)

@@ -39,7 +39,7 @@ const server = Effect.acquireRelease(
 )
 
 layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTestServices: true })("A mirror", (it) => {
-  it.effect("in a folder has the newest and a daily checkpoint, and restores a machine's lost record", function* () {
+  it.effect("in a folder has the newest and a daily checkpoint, and replaces a machine's lost record", function* () {
     const folder = join(yield* temporaryFolder, "mirror")
     const config = yield* configured(folder)
     const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, config)

@@ -37,16 +37,16 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (
     const error = yield* Effect.flip(GeneratedSecret.make(directory, "jwt-secret"))
     assert.strictEqual(
       error.message,
-      `${file} does not hold the secret it was made for: restore it, or remove it to make another`
+      `The content of ${file} is not a generated secret: restore the file, or remove it to generate a new secret`
     )
   })
 
-  it.effect("reports an unwritable location", function* () {
+  it.effect("is an error that names the folder if the file cannot be created", function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const file = path.join(yield* folder, "a file")
     yield* fs.writeFileString(file, "")
     const error = yield* Effect.flip(GeneratedSecret.make(file, "jwt-secret"))
-    assert.include(error.message, `The secret jwt-secret cannot be kept in ${file}`)
+    assert.include(error.message, `The file of the secret jwt-secret in ${file} cannot be read or created`)
   })
 })

@@ -28,7 +28,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 const part = (token: string, index: number) => decode(Buffer.from(token.split(".")[index] ?? "", "base64url").toString())
 
-/** A token with any header and claims, signed with HMAC under any key and hash. */
+/** Returns a token with the given header and claims, signed with HMAC by the given key and hash. */
 const forge = (header: object, claims: object, key: string | Uint8Array = secret, hash = "sha256") => {
   const signed = `${encode(header)}.${encode(claims)}`
   return `${signed}.${createHmac(hash, key).update(signed).digest("base64url")}`
@@ -96,7 +96,7 @@ describe("a forged token is rejected", () => {
     assert.isTrue(yield* isRefused(forge(header, claims, pem)))
   })
 
-  it.effect("under another secret, or with the key in its header", function* () {
+  it.effect("if it is signed with another secret, or has the key in its header", function* () {
     const claims = yield* claimsNow
     const other = "a secret that we do not have: 0123456789"
     assert.isTrue(yield* isRefused(forge(header, claims, other)))

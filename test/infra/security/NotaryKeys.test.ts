@@ -7,7 +7,7 @@ import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
-/** Runs in a folder of its own. */
+/** Returns a new folder, and a function that makes a notary's record in it for the given keys. */
 const makeMemory = Effect.gen(function* () {
   const dataDir = yield* temporaryFolder
   const config = yield* AppConfig.read({ DATA_DIR: dataDir })
@@ -38,7 +38,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     )
   })
 
-  it.effect("is complete for concurrent writers and readers", function* () {
+  it.effect("is always a whole checkpoint for concurrent writers and readers", function* () {
     const { dataDir, memory } = yield* makeMemory
     const note = (replica: number) => `${replica}`.repeat(20_000)
     const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
@@ -57,7 +57,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
   })
 
-  it.effect("is stored for each signing key, also after a return to an earlier key", function* () {
+  it.effect("is stored for each signing key, so that one of the keys suffices to find it", function* () {
     const { memory } = yield* makeMemory
     yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
     for (const id of [0xab, 0xcd]) {
@@ -80,7 +80,7 @@ describe("the text of the notary's keys", () => {
     assert.deepStrictEqual(keysIn(" "), [" "])
   })
 
-  it("may contain a PEM, with the text that programs write beside one", () => {
+  it("may contain a PEM block, with other text beside it", () => {
     assert.deepStrictEqual(keysIn(`Bag Attributes\n friendlyName: x\r\n${pem}\n`), [pem])
     assert.deepStrictEqual(keysIn(`${pem.replace("PRIVATE", "PUBLIC").replace("PRIVATE", "PUBLIC")}\n${pem} ${verifier}`), [
       pem,

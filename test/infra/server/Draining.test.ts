@@ -28,7 +28,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
   })
 
   it.effect(
-    "responds to the requests that it interrupts after its grace, despite a client that never completes its own",
+    "interrupts requests after SHUTDOWN_GRACE and responds to them, even while another client sends half a request",
     function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.start({ SHUTDOWN_GRACE: "300ms" })

@@ -73,7 +73,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
-  it.effect("rewrites request targets for the router", function* () {
+  it.effect("has its path and query rewritten for the router", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     for (const headers of [[], ["Expect: 100-continue"], ["Expect: nothing"]]) {
@@ -91,7 +91,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     yield* client.until(has("HTTP/1.1 200 OK", said("POST", "/upload", "body")))
   })
 
-  it.effect("that expects 100-continue keeps its body if the response does not need it", function* () {
+  it.effect("that expects 100-continue is not asked for its body if the response does not need it", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(post("/unread", "body", "Expect: 100-continue").slice(0, -4))
@@ -138,7 +138,7 @@ layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
     yield* client.send(get("/slow"))
     yield* client.send(get("/quick") + bytes)
     yield* untilStarted(1)
-    // Node reports the error once more.
+    // Node reports the same error for these bytes.
     yield* client.send("more")
     yield* served(yield* connect)
     yield* letGo

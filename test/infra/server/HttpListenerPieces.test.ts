@@ -27,14 +27,14 @@ const lastRequests = [
   "nonsense\r\n\r\n"
 ]
 
-/** Statuses and bodies of the responses. HEAD has no body. */
+/** Returns status and body of each response. A response to HEAD has no body. */
 const outcomesOf = (text: string) =>
   text
     .split("HTTP/1.1 ")
     .slice(1)
     .map((response) => `${response.slice(0, 3)} ${/<[^>]*>/u.exec(response)?.[0] ?? ""}`)
 
-/** Sends pieces of these lengths, then the rest. A request of another client in between ensures that the server has read each piece. */
+/** Sends pieces of these lengths, then the rest. After each piece, another client's request ensures that the server has read it. */
 const sendPieces = Effect.fnUntraced(function* (
   connect: ReturnType<typeof RawHttp.open>,
   client: RawHttp.Client,
@@ -50,7 +50,7 @@ const sendPieces = Effect.fnUntraced(function* (
   }
 })
 
-/** Lengths of the pieces: the whole request, or two pieces cut behind the head or anywhere. */
+/** Returns the lengths of the pieces of a request: the whole, or two pieces, cut after the head or at `place`. */
 const cutsOf = (request: string, place: number) => {
   const head = request.indexOf("\r\n\r\n") + 4
   const cut = [request.length, head, Math.min(place, request.length)][place % 3] ?? 0

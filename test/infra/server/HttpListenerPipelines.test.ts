@@ -25,7 +25,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     assert.deepStrictEqual(started, ["/slow", "/quick", "/second", "/third"])
   })
 
-  it.effect("of 2,000 requests is answered in full to a client that reads afterwards", function* () {
+  it.effect("of 2,000 requests is answered in full to a client that reads only after sending all", function* () {
     const { connect, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.pause
@@ -54,7 +54,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/unread")))
   })
 
-  it.effect("reads the body of a request that has waited", function* () {
+  it.effect("has the body of a waiting request read once the request is served", function* () {
     const { connect, letGo, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/slow") + post("/upload", "first half, second half").slice(0, -11))
@@ -77,7 +77,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     assert.isTrue(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"))(yield* client.closed))
   })
 
-  it.effect("ends with the response after which its client wants to close", function* () {
+  it.effect("ends with the response to a request that asks to close the connection", function* () {
     const { connect, started } = yield* listen
     const client = yield* connect
     yield* client.send(get("/quick") + get("/last", "Connection: close") + get("/later"))

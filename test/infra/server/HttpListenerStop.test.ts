@@ -39,18 +39,21 @@ layer(Layer.empty, { excludeTestServices: true })("a server that is stopping", (
     assert.match(yield* client.closed, /connection: close[^]*\/slow/iu)
   })
 
-  it.effect("answers the request on an idle connection as it stops listening, and closes the connection", function* () {
-    const { connect, refused, stop } = yield* listen
-    const [idle, unused] = [yield* connect, yield* connect]
-    yield* served(idle)
-    const stopping = yield* Effect.forkScoped(stop)
-    yield* refused
-    for (const client of [idle, unused]) {
-      yield* client.send(get("/last"))
-      assert.match(yield* client.closed, /connection: close[^]*\/last/iu)
+  it.effect(
+    "answers a request that arrives on an idle connection after it has stopped listening, and closes the connection",
+    function* () {
+      const { connect, refused, stop } = yield* listen
+      const [idle, unused] = [yield* connect, yield* connect]
+      yield* served(idle)
+      const stopping = yield* Effect.forkScoped(stop)
+      yield* refused
+      for (const client of [idle, unused]) {
+        yield* client.send(get("/last"))
+        assert.match(yield* client.closed, /connection: close[^]*\/last/iu)
+      }
+      yield* Fiber.join(stopping)
     }
-    yield* Fiber.join(stopping)
-  })
+  )
 
   it.effect("does not wait for connections without a request", function* () {
     const { connect, stop } = yield* listen

@@ -46,7 +46,7 @@ const listen = Effect.gen(function* () {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests", (it) => {
-  it.effect("dispatches the first request at once and each other one in its own task", function* () {
+  it.effect("handles the first request at once, and each later one in a task after the previous response", function* () {
     const { connect, inFlight, respond, scheduled, until } = yield* listen
     const client = yield* connect
     yield* client.send(get("/1") + get("/2") + get("/3"))

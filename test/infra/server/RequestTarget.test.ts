@@ -17,7 +17,7 @@ describe("a request's target", () => {
     )
   })
 
-  it("starts its query at the question mark, and does not end at a fragment", () => {
+  it("has the characters ; and # escaped, except for ; in the query", () => {
     assert.strictEqual(requestTarget("/v1/usage;a=b"), "/v1/usage%3Ba=b")
     assert.strictEqual(requestTarget("/v1/x;y?a=b;c#d?e"), "/v1/x%3By?a=b;c%23d?e")
     assert.strictEqual(requestTarget("/v1/x#y?a=b"), "/v1/x%23y?a=b")

@@ -29,7 +29,7 @@ const askAgainst = Effect.fnUntraced(function* (question: Bzst.Question, script:
 const own = fresh(parts)
 
 describe("a query", () => {
-  own.effect("has both prefixes and all company data, and the answer keeps its evidence", function* () {
+  own.effect("sends both VAT IDs with prefix and all company data, and its answer has the evidence", function* () {
     const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
     const request = JSON.stringify({
       anfragendeUstid: "DE123456789",
@@ -141,11 +141,11 @@ describe("a query", () => {
   })
 })
 
-layer(parts)("a status", (it) => {
+layer(parts)("an answer", (it) => {
   // The HTTP status does not matter: the BZSt's documents contradict each other, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
-    it.effect(`is answered by the status alone: ${status}`, function* () {
+    it.effect(`has the outcome of its status ${status}, whatever its HTTP status`, function* () {
       for (const httpStatus of https(http)) {
         const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
         if (typeof outcome === "string") {
@@ -159,7 +159,7 @@ layer(parts)("a status", (it) => {
     })
   }
 
-  it.effect("with an unknown status is a failure", function* () {
+  it.effect("with an unpublished status is a failure", function* () {
     for (const status of ["evatr-9999", "evatr-0009"]) {
       assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
         reason: "unavailable",
@@ -175,7 +175,7 @@ layer(parts)("a status", (it) => {
     assert.strictEqual(failure.reason, "refused")
   })
 
-  it.effect("returns the pause that the BZSt asks for", function* () {
+  it.effect("has the pause that the BZSt asks for", function* () {
     const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
     assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
   })
@@ -206,7 +206,7 @@ layer(parts)("a status", (it) => {
   }
 
   it.effect.each(["evatr-0003", "evatr-2001", "evatr-2002", "evatr-2006", "evatr-2008"])(
-    "compares nothing with %s",
+    "has no letters with the status %s",
     function* (status) {
       const fields = { ergFirmenname: "A", ergStrasse: "C", ergPlz: "B", ergOrt: "A" }
       const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus(status, fields)))
@@ -217,7 +217,7 @@ layer(parts)("a status", (it) => {
     }
   )
 
-  it.effect("is accepted without an id", function* () {
+  it.effect("may lack an id", function* () {
     for (const none of ["", null, undefined]) {
       assert.isNull((yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-0000", { id: none })))).request_id)
     }
@@ -244,7 +244,7 @@ layer(parts)("the list of member states", (it) => {
     assert.match(head, /^GET \/v1\/info\/eu_mitgliedstaaten HTTP/u)
   })
 
-  it.effect("is a failure if the BZSt sends something else", function* () {
+  it.effect("is a failure if the BZSt sends an error or another body", function* () {
     const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
       [503, "", "unavailable"],
       [200, {}, "malformed"],

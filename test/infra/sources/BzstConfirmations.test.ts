@@ -14,7 +14,7 @@ import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { fresh } from "#test/support/Test.ts"
 
-/** Closed breakers for every test. */
+/** A confirmation source whose breakers are new, and so closed. */
 const parts = Layer.unwrap(
   Effect.map(StandIn.StandIn, ({ baseUrl }) =>
     BzstConfirmations.layer.pipe(
@@ -81,14 +81,14 @@ describe("a confirmation", () => {
     assert.containSubset(confirmed.attempts, [{ source: "bzst", outcome: "answered", code: "evatr-0000" }])
   })
 
-  own.effect("is no verdict if the answer is malformed, and is not retried at once", function* () {
+  own.effect("fails after a malformed answer, and asks the client to wait while the circuit is open", function* () {
     const unread = yield* Effect.flip(confirmAgainst(StandIn.answer(200, bzstStatus("evatr-2001", { anfrageZeitpunkt: "soon" }))))
     assert.include(unread.message, "(malformed)")
     const busy = yield* Effect.flip(confirmAgainst(StandIn.answer(503, "busy", { "retry-after": "0" })))
     assert.containSubset(busy, { _tag: "SourcesUnavailable", retryAfterSeconds: 5 })
   })
 
-  own.effect.each(verdicts)("$status is a verdict", function* ({ http, status, valid }) {
+  own.effect.each(verdicts)("has a verdict with the status $status", function* ({ http, status, valid }) {
     const more = { gueltigAb: "2010-01-01", gueltigBis: "31.12.2020" }
     const { answer, letters, requestId } = yield* confirmAgainst(StandIn.answer(http, bzstStatus(status, more)))
     assert.containSubset(answer, {
@@ -109,7 +109,7 @@ describe("a confirmation", () => {
     ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
     ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
   ])(
-    "%s is a refusal with any HTTP status, and its message has the code and the meaning",
+    "is refused by %s with any HTTP status, and the message has the code and its meaning",
     function* ([status, outcome, meaning]) {
       for (const http of [403, 400, 200]) {
         const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
@@ -123,7 +123,7 @@ describe("a confirmation", () => {
   )
 
   own.effect.each(outages)(
-    "$status is an outage without a verdict, and its message has the reason",
+    "fails by $status as in an outage, and the message has the meaning of the code",
     function* ({ http, meaning, reason, status }) {
       const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
       if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
@@ -137,12 +137,12 @@ describe("a confirmation", () => {
     }
   )
 
-  own.effect("returns the pause that the BZSt asks for", function* () {
+  own.effect("fails with the pause that the BZSt asks for", function* () {
     const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "77" })
     assert.containSubset(yield* Effect.flip(confirmAgainst(script)), { retryAfterSeconds: 77 })
   })
 
-  own.effect("unpublished statuses, outages and malformed answers are no verdicts", function* () {
+  own.effect("fails after an unpublished status, an outage and a malformed answer", function* () {
     const scripts = [
       StandIn.answer(200, bzstStatus("evatr-9999")),
       StandIn.answer(502, "<html>Bad gateway</html>"),
@@ -162,7 +162,7 @@ describe("a confirmation", () => {
     yield* call.closed
   })
 
-  own.effect("is paused after consecutive outages", function* () {
+  own.effect("makes no call after consecutive outages", function* () {
     const { calls, next } = yield* StandIn.StandIn
     const down = StandIn.answer(503, bzstStatus("evatr-0011"))
     let asked = 0

@@ -60,14 +60,14 @@ layer(parts)("a body without a verdict", (it) => {
     })
   }
 
-  it.effect.prop("arbitrary JSON never is a verdict", [Schema.Json], ([json]) =>
+  it.effect.prop("is a failure: arbitrary JSON", [Schema.Json], ([json]) =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(200, JSON.stringify(json))))
       assert.strictEqual(failure.source, "bzst")
     })
   )
 
-  it.effect.prop("arbitrary bytes never are a verdict", [Schema.Uint8Array], ([bytes]) =>
+  it.effect.prop("is a failure: arbitrary bytes", [Schema.Uint8Array], ([bytes]) =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bytes)))).reason, "malformed")
     })
@@ -85,7 +85,7 @@ layer(parts)("a body without a verdict", (it) => {
   const verdicts = new Set<unknown>()
   const isLetter = (value: unknown) => value === undefined || value === null || /^[ABCD]?$/u.test(String(value))
   it.effect.prop(
-    "a verdict comes only from a body with every field in its place",
+    "is a failure exactly if a field has a wrong value",
     [Change],
     ([{ answer, field, value }]) =>
       Effect.gen(function* () {
@@ -104,7 +104,7 @@ layer(parts)("a body without a verdict", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("and the property covered verdicts of both kinds, and failures", () => {
+  it("was generated together with verdicts of both kinds", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

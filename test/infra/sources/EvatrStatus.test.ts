@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { evatrStatuses, VerdictStatus } from "#infra/sources/EvatrStatus.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 
-/** Every published code: its HTTP status, then the verdict, or reason, scope and retry. */
+/** Every published code: the HTTP status, then the verdict, or the reason, scope and retry of the failure. */
 const expected = `
 0000 200 valid
 0001 - input_rejected question never
@@ -49,7 +49,7 @@ describe("the BZSt's status codes", () => {
     )
   })
 
-  it("are verdicts exactly if their type is", () => {
+  it("are verdicts exactly if the schema VerdictStatus has them", () => {
     const verdicts = [...evatrStatuses].filter(([, { outcome }]) => typeof outcome === "string").map(([status]) => status)
     assert.deepStrictEqual(
       verdicts,

@@ -14,7 +14,7 @@ const german = vatIdOf("DE123456789")
 const failureOf = (parts: Partial<SourceFailure>) =>
   new SourceFailure({ source: "vies", reason: "throttled", code: "HTTP 429", scope: "source", retry: "later", ...parts })
 
-/** A source whose answers and status page the test controls; counts how often it is queried. */
+/** A source whose answers and status page the test controls. `counts` has the number of its calls and probes. */
 const make = Effect.gen(function* () {
   const conduct = MutableRef.make<Effect.Effect<Answer, SourceFailure>>(Effect.succeed(sourceAnswer))
   const page = MutableRef.make<Effect.Effect<void, SourceFailure>>(Effect.void)
@@ -27,7 +27,7 @@ const make = Effect.gen(function* () {
     timeout: () => "20 seconds"
   })
   const ask = (vatId = austrian) => Effect.result(guarded.ask({ vatId, requester: null, isShared: true }))
-  /** Queries, and disconnects after some seconds. */
+  /** Asks, and disconnects after some seconds. */
   const askFor = Effect.fnUntraced(function* (seconds: number, vatId = austrian) {
     const fiber = yield* Effect.forkChild(ask(vatId))
     yield* TestClock.adjust(`${seconds} seconds`)
@@ -66,7 +66,7 @@ describe("a guarded source", () => {
     assert.strictEqual((yield* guarded.status).state, "degraded")
   })
 
-  it.effect("that does not respond is not queried", function* () {
+  it.effect("stays unavailable while its calls and its status page hang", function* () {
     const { ask, conduct, guarded, page, probe } = yield* make
     MutableRef.set(conduct, Effect.never)
     MutableRef.set(page, Effect.never)

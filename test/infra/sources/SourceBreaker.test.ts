@@ -18,13 +18,16 @@ it.effect.each([
   ["whose status page is missing", { reason: "malformed", code: "HTTP 404" }, true, false],
   ["whose status page is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
   ["that throttles requests", { reason: "throttled", code: "HTTP 429" }, true, false]
-] as const)("a source %s has its circuit for validations opened or left closed", function* ([_, parts, isFailing, opens]) {
-  const breaker = yield* SourceBreaker.make("vies")
-  yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
-  assert.strictEqual(yield* breaker.isSourceOpen, opens)
-  const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
-  assert.strictEqual(asked._tag, opens ? "Failure" : "Success")
-})
+] as const)(
+  "the failed probes of a source %s open its circuit only if they concern the whole source",
+  function* ([_, parts, isFailing, opens]) {
+    const breaker = yield* SourceBreaker.make("vies")
+    yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
+    assert.strictEqual(yield* breaker.isSourceOpen, opens)
+    const asked = yield* Effect.result(breaker.source(Effect.succeed("answer")))
+    assert.strictEqual(asked._tag, opens ? "Failure" : "Success")
+  }
+)
 
 it.effect.each([
   [undefined, 5],
@@ -46,11 +49,14 @@ it.effect.each([
 it.effect.each([
   ["a register's timeout that the source reports", "TIMEOUT", false],
   ["a missing answer", null, true]
-] as const)("%s: the trial call of a half-open circuit closes it or leaves it open", function* ([_, code, isOpen]) {
-  const breaker = yield* SourceBreaker.make("vies")
-  yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))
-  yield* TestClock.adjust("5 seconds")
-  const failure = new SourceFailure({ source: "vies", reason: "timeout", code, scope: "member_state", retry: "later" })
-  yield* Effect.flip(breaker.source(Effect.fail(failure)))
-  assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
-})
+] as const)(
+  "after %s the trial call of a half-open circuit leaves it open only if there was no answer",
+  function* ([_, code, isOpen]) {
+    const breaker = yield* SourceBreaker.make("vies")
+    yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))
+    yield* TestClock.adjust("5 seconds")
+    const failure = new SourceFailure({ source: "vies", reason: "timeout", code, scope: "member_state", retry: "later" })
+    yield* Effect.flip(breaker.source(Effect.fail(failure)))
+    assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
+  }
+)

@@ -66,11 +66,11 @@ describe("an exchange", () => {
       (status) => Effect.andThen(standIn.next(StandIn.answer(status, { status })), ask),
       { discard: true }
     )
-    // The connection is still busy in the tick in which the previous call ends.
+    // A call may need a second connection in the tick in which the previous call ends.
     assert.isAtMost(yield* standIn.connections, 2)
   })
 
-  own.effect("keeps a body that is not JSON, for the client to judge", function* () {
+  own.effect("keeps a body that is not JSON, which is malformed", function* () {
     const { standIn, ask } = yield* connect
     for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
       yield* standIn.next(StandIn.answer(200, body))
@@ -156,7 +156,7 @@ describe("an answer without an error code of the source", () => {
 })
 
 describe("a text that a source discloses", () => {
-  it("is null if it is blank, and always storable", () => {
+  it("is null if it is blank or ---, and has only characters that Postgres can store", () => {
     for (const nothing of ["---", "", "  \n", " --- ", null, undefined]) assert.isNull(SourceHttp.disclosed(nothing))
     assert.strictEqual(SourceHttp.disclosed(" A\nB "), "A\nB")
     assert.strictEqual(SourceHttp.disclosed("a\u0000b\uD800c"), "a\uFFFDb\uFFFDc")

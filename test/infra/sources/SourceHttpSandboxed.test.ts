@@ -43,7 +43,7 @@ const requester = id("DE811115368")
 
 const waits = (conduct: Conduct) => conduct.latencyMs !== undefined || conduct.breakage === "hang" || conduct.breakage === "drip"
 
-/** The outcome that a client must report: valid, invalid, or reason, scope and retry. */
+/** Returns the outcome that a client must report: valid, invalid, or the reason, scope and retry of a failure. */
 const expected = (conduct: Conduct, tables: { readonly ok: string; readonly code: (code: string) => string }): string => {
   if (waits(conduct)) return "timeout member_state later"
   if (conduct.httpStatus === 429) return "throttled source later"

@@ -17,21 +17,24 @@ const degraded = {
   answers: true
 } as const
 
-it.effect("the probes of a source continue after a failed record of a change, and record it in the next iteration", function* () {
-  const asked = yield* Ref.make(0)
-  const recorded = yield* Ref.make<ReadonlyArray<string>>([])
-  const log = Layer.mock(SourceLog, {
-    record: (source) =>
-      Effect.flatMap(
-        Ref.updateAndGet(asked, (times) => times + 1),
-        (times) => (times === 1 ? Effect.die("defect") : Ref.update(recorded, (before) => [...before, source]))
-      )
-  })
-  const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status: Effect.succeed(degraded) } as const
-  yield* Effect.provide(SourceProbes.run([source], "here"), log)
-  yield* TestClock.adjust("30 seconds")
-  assert.deepStrictEqual(yield* Ref.get(recorded), ["vies"])
-})
+it.effect(
+  "the probes of a source continue if recording a change of its state fails, and record it in the next iteration",
+  function* () {
+    const asked = yield* Ref.make(0)
+    const recorded = yield* Ref.make<ReadonlyArray<string>>([])
+    const log = Layer.mock(SourceLog, {
+      record: (source) =>
+        Effect.flatMap(
+          Ref.updateAndGet(asked, (times) => times + 1),
+          (times) => (times === 1 ? Effect.die("defect") : Ref.update(recorded, (before) => [...before, source]))
+        )
+    })
+    const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status: Effect.succeed(degraded) } as const
+    yield* Effect.provide(SourceProbes.run([source], "here"), log)
+    yield* TestClock.adjust("30 seconds")
+    assert.deepStrictEqual(yield* Ref.get(recorded), ["vies"])
+  }
+)
 
 it.effect("a source that becomes unavailable is logged as a warning, and its other states are not", function* () {
   const lines: Array<string> = []

@@ -29,7 +29,7 @@ const checkAgainst = Effect.fnUntraced(function* (question: Vies.Question, ...sc
   return yield* vies.check(question)
 })
 
-/** Sent requests, oldest first. */
+/** The bodies of the sent requests, oldest first. */
 const sent = Effect.gen(function* () {
   const { calls } = yield* StandIn.StandIn
   return (yield* Queue.takeAll(calls)).map(({ body }) => JSON.parse(body))
@@ -98,7 +98,7 @@ describe("a check", () => {
     assert.lengthOf(yield* sent, 2)
   })
 
-  own.effect("stays within the timeout, including the second call", function* () {
+  own.effect("times out after 20 seconds, including its second call", function* () {
     const fiber = yield* Effect.forkChild(
       Effect.flip(
         checkAgainst(
@@ -158,7 +158,7 @@ describe("a check", () => {
     }
   }
 
-  own.effect("passes on the pause that VIES asks for", function* () {
+  own.effect("fails with the pause that VIES asks for", function* () {
     const script = StandIn.answer(503, viesError("SERVICE_UNAVAILABLE"), { "retry-after": "90" })
     assert.strictEqual((yield* Effect.flip(checkAgainst(czech, script))).retry_after_s, 90)
   })
@@ -244,7 +244,7 @@ describe("the status", () => {
     )
   })
 
-  it.effect("is a failure if VIES sends something else", function* () {
+  it.effect("is a failure if VIES sends an error or another body", function* () {
     assert.strictEqual((yield* Effect.flip(statusOf(200, viesError("SERVICE_UNAVAILABLE")))).code, "SERVICE_UNAVAILABLE")
     assert.strictEqual((yield* Effect.flip(statusOf(500, "<html>"))).reason, "unavailable")
     assert.strictEqual((yield* Effect.flip(statusOf(200, { vow: { available: "yes" }, countries: [] }))).reason, "malformed")

@@ -9,7 +9,7 @@ const settings = { VIES_PER_DAY: "5" }
 const path = "/v1/validations"
 const soon = { prefer: "respond-async, wait=20" }
 
-/** Waits until the expected number of tasks wait, and returns their failures. */
+/** Waits for the expected number of tasks that wait for a retry, and returns their failures. */
 const waiting = Effect.fnUntraced(function* (count: number) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -24,7 +24,7 @@ const waiting = Effect.fnUntraced(function* (count: number) {
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("a daily budget of VIES", (it) => {
   it.effect(
-    "stops accepted validations at 80 %, and each question of any replica when it is spent, as an outage does",
+    "defers accepted validations from 80 % on, and refuses the questions of every replica when it is spent",
     function* () {
       const first = yield* RunningService.RunningService
       const second = yield* RunningService.make(settings)

@@ -94,14 +94,14 @@ layer(parts)("a body without a verdict", (it) => {
     })
   }
 
-  it.effect.prop("arbitrary JSON never is a verdict", [Schema.Json], ([json]) =>
+  it.effect.prop("is a failure: arbitrary JSON", [Schema.Json], ([json]) =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, JSON.stringify(json))))
       assert.strictEqual(failure.source, "vies")
     })
   )
 
-  it.effect.prop("arbitrary bytes never are a verdict", [Schema.Uint8Array], ([bytes]) =>
+  it.effect.prop("is a failure: arbitrary bytes", [Schema.Uint8Array], ([bytes]) =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, bytes)))
       assert.strictEqual(failure.reason, "malformed")
@@ -119,7 +119,7 @@ layer(parts)("a body without a verdict", (it) => {
   })
   const verdicts = new Set<unknown>()
   it.effect.prop(
-    "a verdict comes only from a body with every field in its place",
+    "is a failure exactly if a field has a wrong value",
     [Change],
     ([{ answer, field, value }]) =>
       Effect.gen(function* () {
@@ -137,7 +137,7 @@ layer(parts)("a body without a verdict", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("and the property covered verdicts of both kinds, and failures", () => {
+  it("was generated together with verdicts of both kinds", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

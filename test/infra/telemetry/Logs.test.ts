@@ -8,7 +8,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const redaction = Redaction.make([Redacted.make("hidden-secret")])
 
-/** The log output of an effect. */
+/** Returns the lines that an effect logs to standard output. */
 const written = Effect.fnUntraced(function* <A, E>(
   effect: Effect.Effect<A, E>,
   settings: Partial<Logs.LogSettings> = {},
@@ -100,7 +100,7 @@ describe("log lines", () => {
     }
   })
 
-  it.effect("leave standard output to commands", function* () {
+  it.effect("of commands go to standard error", function* () {
     const log = Effect.provideService(Effect.logWarning("aside"), Logger.LogToStderr, true)
     assert.deepStrictEqual(yield* written(log), [])
     const errors: Array<unknown> = []

@@ -65,7 +65,7 @@ describe("Redaction", () => {
     ],
     ['{"password":"hunter2 hunter2"}', '{"password":"[redacted] hunter2"}'],
     ["the collector-secret of the settings", "the [secret] of the settings"]
-  ])("removes the personal data of %s", (told, expected) => assert.strictEqual(text(told), expected))
+  ])("removes secrets and personal data from: %s", (told, expected) => assert.strictEqual(text(told), expected))
 
   it.each([
     "Vatproof listens on http://127.0.0.1:8080, docs: http://127.0.0.1:8080/docs",

@@ -12,7 +12,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 const always: SamplerSettings = { name: "always_on", ratio: 1 }
 const onlyFailures: SamplerSettings = { name: "traceidratio", ratio: 0 }
 
-/** Runs an effect under the tracer and returns what it exported, one group per export. */
+/** Runs an effect with the tracer and returns the exported spans, one group per export. */
 const exportedBy = Effect.fnUntraced(function* <A, E>(effect: Effect.Effect<A, E>, sampler = onlyFailures) {
   const groups: Array<ReadonlyArray<ReadableSpan>> = []
   const exported = ExportedSpan.make(Redaction.make([]))
@@ -53,7 +53,7 @@ describe("SpanTracer", () => {
     ],
     ["a failover", Effect.annotateCurrentSpan("vatproof.failover", true), true],
     ["a caller that disconnected", Effect.interrupt, false]
-  ] as const)("decides with a sampling ratio of zero whether to keep a trace with %s", function* ([, within, kept]) {
+  ] as const)("keeps a trace that is not sampled only for a failure or failover: a trace with %s", function* ([, within, kept]) {
     const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
     assert.strictEqual(groups.length, kept ? 1 : 0)
   })
@@ -74,7 +74,7 @@ describe("SpanTracer", () => {
     assert.notStrictEqual(child?.spanContext().spanId, root?.spanContext().spanId)
   })
 
-  it.effect("keeps a bounded number of failed traces a second, and none with always_off", function* () {
+  it.effect("keeps at most 50 failed traces a second, and none with always_off", function* () {
     const many = Effect.replicateEffect(Effect.withSpan(served(503), "request", server), 500)
     assert.strictEqual((yield* exportedBy(many)).length, 50)
     assert.strictEqual((yield* exportedBy(many, { name: "always_off", ratio: 0 })).length, 0)

@@ -1,4 +1,4 @@
-/** An outage of the collector: the service answers as fast as without one, its memory stays small, and it stops in time. */
+/** In an outage of the collector the service answers fast and stops in time. */
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { settingsFor } from "#test/support/Collector.ts"
@@ -7,7 +7,8 @@ import * as StandIn from "#test/support/StandIn.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 /**
- * The number of lost trace exports and of all accepted exports, from the service's own metrics. Replicas here share the counters.
+ * Reads the number of lost trace exports and of all accepted exports from the metrics. The services of this process share the
+ * counters.
  */
 const exportsOf = Effect.fnUntraced(function* (port: number) {
   const http = yield* HttpClient.HttpClient
@@ -18,7 +19,7 @@ const exportsOf = Effect.fnUntraced(function* (port: number) {
   return { lost: countOf(/"traces".*"lost"/u), taken: countOf(/"taken"/u) }
 })
 
-/** Responses of the stand-in, more than it needs. */
+/** Number of the stand-in's prepared responses: more than it needs. */
 const enough = 2_000
 const requests = 60
 

@@ -25,7 +25,7 @@ const valueOf = (text: string, name: string, labels: RegExp = /(?:)/u) =>
     .filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && labels.test(line))
     .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0)
 
-/** A key with a quota of two, and calls that exhaust it, hit the cache, and cause a failover and an outage. */
+/** Makes calls that use up a quota of two, hit the cache, and cause a failover and an outage. */
 const trafficOf = Effect.fnUntraced(function* (service: RunningService.Replica) {
   const key = yield* service.newKey
   const other = yield* service.newKey
@@ -74,7 +74,7 @@ const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLe
   ["process_start_time_seconds", /(?:)/u, 1_700_000_000]
 ]
 
-/** Gauges of the followers of the log, which exist with any value. */
+/** Gauges whose value the test does not know. */
 const gauges = [
   "vatproof_projection_lag",
   "vatproof_notary_lag",

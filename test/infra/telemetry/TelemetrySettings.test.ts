@@ -13,7 +13,7 @@ describe("the OTEL_* variables", () => {
     assert.deepStrictEqual(settings.sampler, { name: "parentbased_traceidratio", ratio: 0.05 })
   })
 
-  it.effect("one endpoint sets that of all signals", function* () {
+  it.effect("set the endpoints of all signals by one variable", function* () {
     const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
     const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
     assert.deepStrictEqual(urls, [
@@ -27,7 +27,7 @@ describe("the OTEL_* variables", () => {
     )
   })
 
-  it.effect("a signal's own variable overrides the common one, and its endpoint is used unchanged", function* () {
+  it.effect("for one signal override those for all signals, and an endpoint of one signal is used unchanged", function* () {
     const settings = yield* read({
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
@@ -49,12 +49,12 @@ describe("the OTEL_* variables", () => {
     assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
   })
 
-  it.effect("OTEL_SDK_DISABLED turns everything off", function* () {
+  it.effect("turn all exports off by OTEL_SDK_DISABLED", function* () {
     assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))
   })
 
   it.effect(
-    "OTEL_TRACES_SAMPLER without a ratio keeps every trace; a ratio without a sampler means parentbased_traceidratio",
+    "sample every trace by a sampler without a ratio, and use parentbased_traceidratio for a ratio without a sampler",
     function* () {
       assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
       assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
@@ -73,13 +73,13 @@ describe("the OTEL_* variables", () => {
     ["LOG_LEVEL", "loud"],
     ["LOG_FORMAT", "xml"],
     ["ADMIN_PORT", "70000"]
-  ] as const)("%s=%s is rejected by its name, without its value", function* ([name, value]) {
+  ] as const)("reject %s=%s with an error that has the name and not the value", function* ([name, value]) {
     const { message } = yield* Effect.flip(read({ [name]: value }))
     assert.include(message, name)
     assert.notInclude(message, value)
   })
 
-  it.effect("every secret of the settings is known to the redaction", function* () {
+  it.effect("and all other settings give their secrets to the redaction", function* () {
     const config = yield* AppConfig.read({
       DATABASE_URL: "postgresql://u:database%2Fsecret@db/v",
       SMTP_URL: "smtp://u:smtp-secret@mail",

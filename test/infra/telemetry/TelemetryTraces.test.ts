@@ -24,7 +24,7 @@ const one = (spans: ReadonlyArray<ReceivedSpan>, name: string) => {
 
 const traceIdOf = (headers: Readonly<Record<string, string | undefined>>) => headers["x-trace-id"] ?? assert.fail("no X-Trace-Id")
 
-/** Effect's client would send its own span instead of the header that a test sets. */
+/** Sends the traceparent header of the test: Effect's client would otherwise send its own span. */
 const plainly = Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
 
 const route = "GET /v1/validate/{vat_id}"
@@ -49,7 +49,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
       ["http/protobuf", "traced", {}],
       ["http/json", "traced-json", { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }]
     ] as const)(
-      "arrives over %s: server, look-up, source, append, each under its parent, and the append's batch beside them",
+      "arrives over %s with the spans of server, look-up, source and append, each under its parent",
       function* ([_, name, settings]) {
         const collector = yield* Collector
         const service = yield* serviceSending(name, settings)
@@ -95,7 +95,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
       }
     )
 
-    it.effect("continues the caller's trace, and is not propagated to the sources", function* () {
+    it.effect("continues the caller's trace", function* () {
       const collector = yield* Collector
       const service = yield* serviceSending("traced")
       const traceparent = `00-${parentTraceId}-${parentSpanId}-01`
@@ -151,7 +151,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
       }
     })
 
-    it.effect("is not propagated to the sources for any header of the caller", function* () {
+    it.effect("is not propagated to the sources, and neither are the caller's headers", function* () {
       const { baseUrl, calls, next } = yield* StandIn.StandIn
       const service = yield* serviceSending("discreet", { VIES_BASE_URL: baseUrl })
       yield* next(...Array.from({ length: 20 }, () => StandIn.answer(503, {})))
@@ -164,7 +164,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
     })
 
     it.effect.each(["00-xyz", `00-${"0".repeat(32)}-${parentSpanId}-01`, `ff-${parentTraceId}-${parentSpanId}-01`, ""])(
-      "starts a new trace if traceparent is %j",
+      "is a new one if traceparent is %j",
       function* (traceparent) {
         const service = yield* serviceSending("traced")
         const { headers } = yield* plainly(service.get("/health", { headers: { traceparent } }))
@@ -196,7 +196,7 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
       )
     })
 
-    it.effect("of a failure is kept and marked as failed, and of a rejection neither", function* () {
+    it.effect("is kept and marked as failed after a failure, and is not kept after a rejection", function* () {
       const collector = yield* Collector
       const service = yield* serviceSending("failing", { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" })
       const refused = yield* service.validate("nonsense")
@@ -222,9 +222,9 @@ layer(Layer.mergeAll(RunningService.layerSharedGround, Collector.layer, StandIn.
 )
 
 layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
-  "background work of a request",
+  "the trace of background work",
   (it) => {
-    it.effect("a checkpoint is linked to the requests whose events it signs", function* () {
+    it.effect("for a checkpoint is linked to the requests whose events are signed", function* () {
       const collector = yield* Collector
       const fs = yield* FileSystem.FileSystem
       const service = yield* serviceSending("signing", { ...Auditing.signing(yield* fs.makeTempDirectoryScoped()) })
@@ -239,7 +239,7 @@ layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestSer
       assert.strictEqual(signed.kind, "SPAN_KIND_CONSUMER")
     })
 
-    it.effect("the delivery of a mail is a separate trace, linked to the request that sent it", function* () {
+    it.effect("for the delivery of a mail is a separate one, linked to the request that sent the mail", function* () {
       const collector = yield* Collector
       const { url } = yield* MailServer.MailServer
       const service = yield* serviceSending("mailing", { SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })

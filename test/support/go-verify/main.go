@@ -1,6 +1,6 @@
-// Reads on standard input what Vatproof made of a log, and does the same with Go's own packages for transparency logs:
-// golang.org/x/mod/sumdb/note and tlog, which run Go's checksum database. It prints what it made and what it could verify;
-// the test compares. Only standard library and those two packages, so that Debian's golang-golang-x-mod-dev is all it needs.
+// Reads a log that Vatproof signed from standard input. Computes and verifies it with Go's own packages for transparency logs,
+// golang.org/x/mod/sumdb/note and tlog, which Go's checksum database uses. Prints the results, which the test compares.
+// Uses only the standard library and those two packages, so that Debian's golang-golang-x-mod-dev suffices.
 package main
 
 import (
@@ -123,7 +123,7 @@ func prove(q question, hashes storage, a *answer) {
 	}
 }
 
-// ourPath is the path of a tile in C2SP tlog-tiles, which leaves out the height that Go's own path has.
+// ourPath returns the path of a tile in C2SP tlog-tiles, which omits the height that Go's own path has.
 func ourPath(tile tlog.Tile) string {
 	return "tile/" + strings.TrimPrefix(tile.Path(), "tile/8/")
 }

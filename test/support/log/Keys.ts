@@ -27,7 +27,7 @@ export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =
 export const signerOf = (name: string, seed = name): Signer =>
   Result.getOrThrow(parseSigner(pureCrypto, name, secretOf(name, seed)))
 
-/** Settings of a service that signs with this key, and knows the former keys. */
+/** Returns the keys of a log that is signed with this key and was signed with the former keys. */
 export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogKeys => ({
   name: signer.name,
   signers: [signer],
@@ -36,5 +36,5 @@ export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogK
 
 export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(pureCrypto, text))
 
-/** The reason of a rejection. */
+/** Returns the reason of a rejection. */
 export const refusalOf = <A, E>(result: Result.Result<A, E>): E => Result.getOrThrow(Result.flip(result))

@@ -10,7 +10,7 @@ export const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 
 export const hexes = (list: ReadonlyArray<Uint8Array>) => list.map(hex)
 
-/** `count` leaves of differing lengths, the same for the same `seed`. */
+/** Returns `count` leaves of different lengths, the same for the same `seed`. */
 export const leavesOf = (count: number, seed = 0): ReadonlyArray<Uint8Array> =>
   Array.from({ length: count }, (_, i) => {
     const digest = sha256(`${seed}/${i}`)
@@ -22,7 +22,7 @@ export const logOf = (leaves: ReadonlyArray<Uint8Array>) => {
   return { hashes, ...append(sha256, empty, hashes) }
 }
 
-/** Reads from the nodes that an append completed. */
+/** Returns a function that reads from the nodes that an append completed. */
 export const readFrom = (nodes: ReadonlyArray<Node>): ReadNodes => {
   const stored = new Map(nodes.map((node) => [`${node.level}/${node.index}`, node.hash]))
   return (asked) =>
@@ -34,7 +34,7 @@ export const readFrom = (nodes: ReadonlyArray<Node>): ReadNodes => {
     )
 }
 
-/** A copy of `bytes` with one bit flipped. */
+/** Returns a copy of `bytes` with one bit flipped. */
 export const flipped = (bytes: Uint8Array, bit: number): Uint8Array => {
   const copy = Uint8Array.from(bytes)
   const at = Math.floor(bit / 8)
@@ -42,5 +42,5 @@ export const flipped = (bytes: Uint8Array, bit: number): Uint8Array => {
   return copy
 }
 
-/** Numbers 0 to `count` − 1. */
+/** Returns the numbers from 0 to `count` − 1. */
 export const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, i) => i)

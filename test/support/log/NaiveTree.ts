@@ -1,6 +1,4 @@
-/**
- * RFC 6962, section 2.1, implemented as defined, as a reference for the real tree. Only hashes over the same leaves are cached.
- */
+/** Implements RFC 6962, section 2.1, word by word, as a reference for the real tree. Caches only hashes of the same leaves. */
 import { createHash } from "node:crypto"
 
 type Hashes = ReadonlyArray<Uint8Array>
