@@ -220,25 +220,25 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
   return replica
 })
 
-const groundOn = (database: typeof TestDatabase.layerClient) =>
-  idleReplicas.pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        database,
-        Sandbox.layer({ host: "127.0.0.1", port: 0 }),
-        MailServer.layer(),
-        NodeHttpClient.layerUndici,
-        platform,
-        NodeCrypto.layerSecureRandom
-      )
-    )
-  )
+/**
+ * A client that closes its idle connections soon, as a stopping service waits for them. It keeps them for the requests of one test that
+ * follow each other.
+ */
+const httpClient = NodeHttpClient.layerUndiciOptions({ keepAliveTimeout: 20, keepAliveMaxTimeout: 20 })
 
 /** The surroundings of a service: a database (and a pool as its administrator), sandbox, mail server, HTTP client. */
-export const layerGround = groundOn(TestDatabase.layerClient)
-
-/** The surroundings of a service with an empty database, which has no migrations. */
-export const layerEmptyGround = groundOn(TestDatabase.layerEmptyClient)
+export const layerGround = idleReplicas.pipe(
+  Layer.provideMerge(
+    Layer.mergeAll(
+      TestDatabase.layerClient,
+      Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+      MailServer.layer(),
+      httpClient,
+      platform,
+      NodeCrypto.layerSecureRandom
+    )
+  )
+)
 
 /** Provides a service and its surroundings. */
 export const layer = (settings: Settings = {}) =>
