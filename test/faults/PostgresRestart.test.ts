@@ -51,11 +51,8 @@ const numbers = Effect.fnUntraced(function* (statement: string) {
   return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
 })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a service under load", (it) => {
-  it.effect.each([
-    ["restarts", "SIGINT"],
-    ["crashes and recovers", "SIGKILL"]
-  ] as const)("whose database %s gives no response that is wrong, unrecorded or recorded twice", function* ([, signal]) {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service under load", (it) => {
+  it.effect("whose database restarts and crashes gives no response that is wrong, unrecorded or recorded twice", function* () {
     const server = yield* ownServer
     const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
     const key = yield* service.newKey
@@ -85,9 +82,11 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service unde
         { concurrency: "unbounded", discard: true }
       )
     )
-    const before = yield* answered(200)
-    yield* server.signal(signal)
-    yield* answered(before + 400)
+    for (const signal of ["SIGINT", "SIGKILL"] as const) {
+      const before = yield* answered(200)
+      yield* server.signal(signal)
+      yield* answered(before + 400)
+    }
     yield* Ref.set(done, true)
     yield* Fiber.join(load)
 

@@ -1,7 +1,5 @@
-import { Effect, FileSystem, Option, Path, Redacted } from "effect"
-import { createHmac } from "node:crypto"
+import { Effect, Option, Redacted } from "effect"
 import { read } from "#infra/config/AppConfig.ts"
-import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
@@ -44,22 +42,4 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
       "DATABASE_URL is set, so JWT_SECRET is required: set the same secret of at least 32 characters on every replica"
     assert.strictEqual(error.message, sentence)
   })
-})
-
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service on its embedded database", (it) => {
-  it.effect(
-    "generates JWT_SECRET, signs tokens with it and stores it in DATA_DIR",
-    function* () {
-      const fs = yield* FileSystem.FileSystem
-      const path = yield* Path.Path
-      const directory = yield* fs.makeTempDirectoryScoped()
-      const service = yield* RunningService.start({ JWT_SECRET: "", DATABASE_URL: "", DATA_DIR: directory })
-      const { token } = yield* People.newUser(service)
-      const signed = token.split(".").slice(0, 2).join(".")
-      const secret = (yield* fs.readFileString(path.join(directory, "jwt-secret"))).trim()
-      assert.strictEqual(token, `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`)
-      yield* service.stop
-    },
-    60_000 // initdb takes long on a busy machine
-  )
 })

@@ -88,10 +88,18 @@ const shutProject = Effect.gen(function* () {
 })
 
 layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) => {
-  it.effect("starts from an empty folder and keeps its data", function* () {
+  it.effect("is created again if the process that created it was killed, and keeps its data", function* () {
+    const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder.make
+    const drafts = Effect.map(fs.readDirectory(dir), (entries) => entries.filter((entry) => entry.startsWith("cluster.new-")))
+    const maker = yield* spawn(dir, "own")
+    yield* untilTrue(Effect.map(drafts, (entries) => entries.length > 0))
+    yield* maker.kill({ killSignal: "SIGKILL" })
+    const [abandoned = "none"] = yield* drafts
+    yield* fs.utimes(`${dir}/${abandoned}`, 0, 0)
     const first = yield* use({ dir })
     assert.isFalse(first.adopted)
+    assert.deepStrictEqual(yield* drafts, [])
     yield* query(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
     const settings = yield* query(
       first.url,
@@ -103,27 +111,6 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     const second = yield* use({ dir })
     assert.isFalse(second.adopted)
     assert.deepStrictEqual((yield* query(second.url, "SELECT answer FROM kept")).rows, [{ answer: 42 }])
-  })
-
-  it.effect("is created once for two concurrent users, and used by both", function* () {
-    const { dir } = yield* Folder.make
-    const both = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
-    assert.deepStrictEqual(new Set(both.map(({ port }) => port)).size, 1)
-    assert.isTrue(yield* isServed(both[0].url))
-  })
-
-  it.effect("is created again if the process that created it was killed", function* () {
-    const fs = yield* FileSystem.FileSystem
-    const { dir } = yield* Folder.make
-    const drafts = Effect.map(fs.readDirectory(dir), (entries) => entries.filter((entry) => entry.startsWith("cluster.new-")))
-    const maker = yield* spawn(dir, "own")
-    yield* untilTrue(Effect.map(drafts, (entries) => entries.length > 0))
-    yield* maker.kill({ killSignal: "SIGKILL" })
-    const [abandoned = "none"] = yield* drafts
-    yield* fs.utimes(`${dir}/${abandoned}`, 0, 0)
-    const { url } = yield* use({ dir })
-    assert.isTrue(yield* isServed(url))
-    assert.deepStrictEqual(yield* drafts, [])
   })
 
   it.effect("works in folders that other users cannot enter", function* () {
@@ -146,36 +133,36 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
 })
 
 layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
-  it.effect("requires the password, which only its owner can read", function* () {
+  it.effect("is created once for two concurrent commands, and stopped by the last one if no service runs", function* () {
+    const { dir } = yield* Folder
+    const [first, last] = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
+    assert.strictEqual(first.port, last.port)
+    yield* first.leave
+    assert.isTrue(yield* isServed(last.url))
+    yield* last.leave
+    assert.isFalse(yield* isServed(last.url))
+  })
+
+  it.effect("requires the password, serves commands while the service runs, and rejects a second service", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
-    const { url } = yield* use({ dir })
-    const guess = new URL(Redacted.value(url))
+    const service = yield* use({ dir })
+    const guess = new URL(Redacted.value(service.url))
     guess.password = "guess"
     assert.isFalse(yield* isServed(Redacted.make(guess.href)))
     assert.strictEqual((yield* fs.stat(`${dir}/cluster/password`)).mode & 0o777, 0o600)
-  })
 
-  it.effect("serves a command while the service runs, and stays up when the command ends", function* () {
-    const { dir } = yield* Folder
-    const service = yield* use({ dir })
     const command = yield* spawn(dir, "attach")
     const { url, adopted } = yield* reportOf(command)
     assert.isTrue(adopted)
     assert.strictEqual(Redacted.value(url), Redacted.value(service.url))
     yield* command.kill({ killSignal: "SIGTERM" })
     assert.isTrue(yield* isServed(service.url))
-  })
 
-  it.effect("is stopped by the last of several commands if no service runs", function* () {
-    const { dir } = yield* Folder
-    const first = yield* use({ dir, mode: "attach" })
-    const last = yield* use({ dir, mode: "attach" })
-    assert.isTrue(last.adopted)
-    yield* first.leave
-    assert.isTrue(yield* isServed(last.url))
-    yield* last.leave
-    assert.isFalse(yield* isServed(last.url))
+    const error = yield* Effect.flip(use({ dir }))
+    assert.strictEqual(error.reason, "owned")
+    assert.include(error.message, `process ${process.pid}`)
+    assert.isTrue(yield* isServed(service.url))
   })
 
   it.effect("is stopped once when several commands end at the same time", function* () {
@@ -193,15 +180,6 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isTrue(service.adopted)
     yield* command.leave
     assert.isTrue(yield* isServed(service.url))
-  })
-
-  it.effect("rejects a second service and names the first", function* () {
-    const { dir } = yield* Folder
-    const first = yield* use({ dir })
-    const error = yield* Effect.flip(use({ dir }))
-    assert.strictEqual(error.reason, "owned")
-    assert.include(error.message, `process ${process.pid}`)
-    assert.isTrue(yield* isServed(first.url))
   })
 
   it.effect("survives a service that is killed, and is adopted and stopped by the next service", function* () {

@@ -131,7 +131,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
   }
 )
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that was migrated by another version", (it) => {
+layer(TestDatabase.layer, { excludeTestServices: true })("a database that was migrated by another version", (it) => {
   it.effect.each([
     [
       "newer",
@@ -152,7 +152,6 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that w
   ] as const)("is rejected if a numbered file is %s, by the service and by commands", ([, otherVersion, message]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.TestDatabase
-      yield* migrate
       const administrator = Postgres.layerAdministrator({ url, maxConnections: 1 })
       const errors = yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -163,11 +162,10 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that w
         assert.strictEqual(error._tag, "MigrationRefused")
         assert.match(error.message, message)
       }
-    }).pipe(Effect.provide(TestDatabase.layerEmpty, { local: true }))
+    }).pipe(Effect.provide(TestDatabase.layer, { local: true }))
   )
 
   it.effect("keeps its newer functions when an older version starts that is compatible", function* () {
-    yield* migrate
     yield* replaceCountCalls
     yield* applyAnother("functions/count_calls")
     yield* applyAnother("9999_expand_accounts")
@@ -177,9 +175,8 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database that w
   })
 })
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a function that differs from its file", (it) => {
+layer(TestDatabase.layer, { excludeTestServices: true })("a function that differs from its file", (it) => {
   it.effect("is replaced and gets the same owner and rights, as does a missing one", function* () {
-    yield* migrate
     const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
     assert.deepStrictEqual(yield* rightsOf("acquire_slot"), rights)
     assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)

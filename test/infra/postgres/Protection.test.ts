@@ -74,12 +74,6 @@ const rights = Effect.gen(function* () {
   return (yield* find(undefined)).map(({ line }) => line)
 })
 
-const usualRights = Effect.gen(function* () {
-  const { url } = yield* TestDatabase.TestDatabase
-  yield* migrate(url)
-  return yield* rights
-}).pipe(Effect.provide(TestDatabase.layerEmptyClient, { local: true }))
-
 const append = Effect.flatMap(EventStore, ({ append }) =>
   append({
     stream: "s",
@@ -89,10 +83,9 @@ const append = Effect.flatMap(EventStore, ({ append }) =>
   })
 )
 
-layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start on a database owned by a superuser", (it) => {
+layer(TestDatabase.layerClient, { excludeTestServices: true })("the start on a database owned by a superuser", (it) => {
   it.effect("logs no warning", function* () {
     const { url } = yield* TestDatabase.TestDatabase
-    yield* migrate(url)
     assert.deepStrictEqual(yield* warnings(url), [])
   })
 })
@@ -147,7 +140,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
         yield* Effect.forEach(Migrations.splitStatements(script), (statement) => administrator.unsafe(statement).unprepared)
       }
       assert.deepStrictEqual(yield* warnings(url), [])
-      assert.deepStrictEqual(yield* rights, yield* usualRights)
+      assert.deepStrictEqual(yield* rights, yield* Effect.provide(rights, TestDatabase.layerClient, { local: true }))
       const service = EventStore.layer.pipe(
         Layer.fresh,
         Layer.provide(NodeCrypto.layer),
