@@ -44,8 +44,8 @@ BEGIN
 END $$;
 
 -- Claims up to 100 expired tasks and, for each member state in p_states, up to p_places due tasks. The accounts of a member state take turns,
--- starting at a random account. With p_wake_ms, tasks that wait for a source are claimed before they are due, if their last attempt is longer ago:
--- the register of the member state may have recovered. is_cancelled says whether the batch was cancelled; null for single validations.
+-- starting at a random account. With p_wake_ms, tasks that wait for a source are claimed before they are due, if their last attempt was more than
+-- p_wake_ms ago: the register of the member state may have recovered. is_cancelled says whether the batch was cancelled; null for single validations.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
 RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
 LANGUAGE plpgsql SECURITY DEFINER

@@ -28,7 +28,7 @@ export const revokeKey = (
 }
 
 const make = Effect.map(AccountStore, (accounts) => ({
-  /** Returns true if the key was active before. */
+  /** Revokes a key. Returns true if it was active before. */
   revoke: Effect.fn("RevokeApiKey.revoke")(
     (accountId: string, prefixOrId: string, by: KeyRevoker) =>
       accounts.change(accountId, (account) =>

@@ -46,7 +46,7 @@ const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const withCandidates = yield* ApiKeyCandidates.make
 
-  /** Returns the new secret. With `keepsFormer` the former secret stays valid for a day. */
+  /** Rotates a key and returns its new secret. With `keepsFormer` the former secret stays valid for a day. */
   const rotate = Effect.fn("RotateApiKey.rotate")(
     (accountId: string, keyId: string, keepsFormer: boolean) =>
       withCandidates(accountId, (candidates) =>

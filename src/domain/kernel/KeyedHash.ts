@@ -1,4 +1,4 @@
-/** Hashes with a secret key of this installation: of client addresses, and as signatures that only the service verifies. */
+/** Hashes texts such as client addresses with a secret key of this installation. A hash is also a signature that only the service can verify. */
 import { Context } from "effect"
 
 export class KeyedHash extends Context.Service<

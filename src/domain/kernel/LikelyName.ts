@@ -1,10 +1,10 @@
-/** Recognises misspelled query parameters and settings, which must not be ignored silently (rule 11). */
+/** Finds the intended name of a misspelled query parameter or setting. Unknown names must not be ignored silently (rule 11). */
 import { Option } from "effect"
 
 /** Maximum edit distance between a misspelled and the intended name. */
 const maxEdits = 2
 
-/** Returns the known name that an unknown name is probably meant to be; none for a known name. */
+/** Returns a known name that is similar to an unknown one; none if no name is similar, or if the name is known. */
 export const likelyName = (name: string, known: ReadonlyArray<string>): Option.Option<string> =>
   known.includes(name) ? Option.none() : Option.fromNullOr(known.find((candidate) => isNear(name, candidate)) ?? null)
 

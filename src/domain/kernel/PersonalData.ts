@@ -15,7 +15,7 @@ export interface PersonalData {
   readonly document: Schema.Json
 }
 
-/** The stream of events about personal documents. */
+/** Name of the stream for events about personal documents. */
 export const personalDataStream = "personal-data"
 
 /** Maximum number of `positions` in an event: the positions of the events whose documents it changes. */

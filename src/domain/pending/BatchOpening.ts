@@ -73,7 +73,7 @@ const makeRecordCached = Effect.gen(function* () {
   })
 })
 
-/** The task engine may try the open items at once. */
+/** A release after which the task engine may try the open items at once. */
 const immediately: { readonly wait: Duration.Duration; readonly failure: string | null } = { wait: Duration.zero, failure: null }
 
 const make = Effect.gen(function* () {

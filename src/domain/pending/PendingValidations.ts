@@ -20,8 +20,9 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 }
 
 /**
- * A validation that a client submits. After `wait` without an answer, the response is the pending validation; null if the client accepts no
- * pending validation. `matchFormat` is the format of the response to a GET, and null for a POST: an Idempotency-Key is valid for one of them.
+ * A validation that a client submits. If there is no answer within `wait`, the response is the pending validation. `wait` is null if the client
+ * accepts no pending validation. `matchFormat` is the format of the response to a GET; null for a POST. It is part of the content that an
+ * Idempotency-Key stands for, so a key is valid for only one of the two methods.
  */
 export interface Submission {
   readonly caller: KeyCaller

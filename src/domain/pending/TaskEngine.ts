@@ -109,7 +109,7 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
 }
 
-/** Tasks without budget become due over this time after midnight (UTC), so that they do not delay other tasks. */
+/** Tasks without budget become due within this time after midnight (UTC), not all at once, so that they do not delay other tasks. */
 const budgetSpread = Duration.minutes(10)
 
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>

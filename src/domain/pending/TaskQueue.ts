@@ -6,7 +6,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
  * The maximum number of tasks of a member state to claim. With `wakeMs`, tasks that are not due yet are claimed as well if their last attempt
- * is longer ago, because the register may have recovered. With null, only due tasks are claimed.
+ * was more than `wakeMs` ago, because the register may have recovered since then. With null, only due tasks are claimed.
  */
 export interface TaskPlaces {
   readonly memberState: string
