@@ -1,11 +1,17 @@
-/** Simulates the task engine with the test clock: many tasks of one member state, whose register answers in a second. */
+/** Runs the task engine with the test clock: many tasks of one member state, and tasks whose attempts fail. */
 import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import { Identity } from "#domain/callers/Identity.ts"
+import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
+import {
+  ApiKeyRequired,
+  ConfirmationUnsupported,
+  InvalidRequester,
+  PaidPlanRequired
+} from "#domain/receipts/ConfirmationRules.ts"
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
-import { type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { type ClaimedTask, type TaskEnd, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
@@ -27,6 +33,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
   let due: Array<string> = Array.from({ length: items }, (_, item) => `${item}`)
   let waiting: Array<{ readonly taskId: string; readonly dueMs: number }> = []
   const attempts = new Map<string, number>()
+  const ended: Array<TaskEnd> = []
 
   const claimed = (taskId: string): ClaimedTask => {
     attempts.set(taskId, (attempts.get(taskId) ?? 0) + 1)
@@ -62,10 +69,10 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
           vatId: "DE123456789",
           request: { forceLive: false, requesterVatId: null, company: null, reference: null }
         }),
-      close: () => Effect.die("unused")
+      close: (_, __, end) => Effect.sync(() => void ended.push(end))
     })
   )
-  return { queue, isIdle: () => due.length === 0 }
+  return { queue, ended, isIdle: () => due.length === 0 }
 })
 
 /** A daily budget in memory. */
@@ -128,6 +135,22 @@ const status: SourcesStatus = {
   failoverActive: false
 }
 
+/** The task engine with a queue and validations. */
+const engine = (queue: Layer.Layer<TaskQueue>, validations: Layer.Layer<ValidateVatId>) => {
+  const identity = { refreshKeyId: () => Effect.succeed(caller), byAddress: () => assert.fail("every item has a key") }
+  const sources = Layer.mock(Sources, { status: Effect.succeed(status) })
+  const services = [
+    queue,
+    limits,
+    TaskSignals.layer,
+    NodeCrypto.layer,
+    Layer.mock(Identity, identity),
+    sources,
+    validations
+  ] as const
+  return Layer.provide(TaskEngine.layer, Layer.mergeAll(...services))
+}
+
 /** Runs the engine until every item has an answer. Returns the duration, the maximum of concurrent calls, and the calls per day. */
 const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
   const { isIdle, queue } = yield* makeQueue(items)
@@ -160,17 +183,9 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
     return { validate }
   })
 
-  const services = Layer.mergeAll(
-    queue,
-    limits,
-    TaskSignals.layer,
-    NodeCrypto.layer,
-    Layer.mock(Identity, { refreshKeyId: () => Effect.succeed(caller), byAddress: () => assert.fail("every item has a key") }),
-    Layer.mock(Sources, { status: Effect.succeed(status) }),
-    Layer.unwrap(Effect.map(makeValidate, (members) => Layer.mock(ValidateVatId, members))).pipe(Layer.provide(limits))
-  )
+  const validations = Layer.unwrap(Effect.map(makeValidate, (members) => Layer.mock(ValidateVatId, members)))
   const scope = yield* Scope.make()
-  yield* Layer.buildWithScope(Layer.provide(TaskEngine.layer, services), scope)
+  yield* Layer.buildWithScope(engine(queue, Layer.provide(validations, limits)), scope)
   const startedMs = clock.currentTimeMillisUnsafe()
   const advance = Effect.suspend(() => TestClock.adjust(running === 0 && isIdle() ? "5 minutes" : "1 second"))
   yield* Effect.repeat(advance, { until: () => answered === items })
@@ -183,10 +198,10 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
 })
 
 describe("many items of one member state whose register answers in a second", () => {
-  it.effect("take at most 150 seconds for 1,200 items, with ten concurrent calls", function* () {
-    const items = 1_200
+  it.effect("take at most 1.2 hours for 36,000 items, with ten concurrent calls", function* () {
+    const items = 36_000
     const { callsOn, maxRunning, seconds } = yield* simulate(items, unlimited)
-    assert.isAtMost(seconds, 150)
+    assert.isAtMost(seconds, 1.2 * 3_600)
     assert.strictEqual(maxRunning, places)
     assert.deepStrictEqual(callsOn, [items])
   })
@@ -196,5 +211,24 @@ describe("many items of one member state whose register answers in a second", ()
     const { callsOn, maxRunning } = yield* simulate(500, 500)
     assert.isAtMost(maxRunning, places)
     assert.deepStrictEqual(callsOn, [400, 100])
+  })
+})
+
+describe("a task whose attempt is refused", () => {
+  it.effect.each([
+    ["its key was revoked", "key_revoked", new InvalidApiKey({})],
+    ["the plan includes no confirmations any more", "not_allowed", new PaidPlanRequired({ plan: "free", limit: 10 })],
+    ["it needs an API key", "not_allowed", new ApiKeyRequired({ message: "" })],
+    ["such VAT IDs are not confirmed any more", "not_allowed", new ConfirmationUnsupported({ message: "" })],
+    ["its requester is not accepted any more", "not_allowed", new InvalidRequester({})]
+  ] as const)("because %s ends as %s", function* ([_, reason, refusal]) {
+    const { ended, queue } = yield* makeQueue(1)
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Layer.build(engine(queue, Layer.mock(ValidateVatId, { validate: () => Effect.fail(refusal) })))
+        yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => ended.length > 0 })
+      })
+    )
+    assert.deepStrictEqual(ended, [reason])
   })
 })
