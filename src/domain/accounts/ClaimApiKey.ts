@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
   /** Claims a key. Returns the key as the account lists it. */
   const claim = Effect.fn("ClaimApiKey.claim")(
     function* (accountId: string, apiKey: Redacted.Redacted) {
-      yield* Effect.flatMap(rateLimiter.acquireSlot(`claim/${accountId}`, maxClaims, window), refuse)
+      yield* Effect.flatMap(rateLimiter.acquireSlots([`claim/${accountId}`], maxClaims, window), refuse)
       const { accountId: holderId, keyId } = yield* identity.refresh(apiKey)
       const secret = Redacted.value(apiKey)
       const prefix = prefixOf(secret)

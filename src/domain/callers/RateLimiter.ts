@@ -57,9 +57,10 @@ type Buckets = ReadonlyArray<string>
 export class RateLimiter extends Context.Service<
   RateLimiter,
   {
-    /** Acquires one of `limit` slots in a sliding window. Use it for small limits, because the time of each slot is stored. */
-    readonly acquireSlot: (bucket: string, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Acquires one slot in each bucket, or none at all. Joins the caller's transaction: a rollback frees the slots. */
+    /**
+     * Acquires one of `limit` slots of a sliding window in each bucket, or none at all. Joins the caller's transaction: a rollback frees
+     * the slots. Use it for small limits, because the time of each slot is stored.
+     */
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Returns what `acquireSlots` would grant now; acquires nothing. */
     readonly checkSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>

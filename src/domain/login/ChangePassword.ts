@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
     yield* Effect.flatMap(rateLimiter.checkSlots([bucket], maxFailures, window), refuse)
     const { passwordHash } = yield* loginOf(session)
     if (yield* matches(current, passwordHash)) return
-    yield* Effect.flatMap(rateLimiter.acquireSlot(bucket, maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimiter.acquireSlots([bucket], maxFailures, window), refuse)
     return yield* new WrongPassword({})
   })
 

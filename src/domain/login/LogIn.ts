@@ -66,7 +66,7 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
     const ofClient = [`login/${client}`, failures * perClient] as const
     const ofEmail = [`login/${emailHash}`, failures * perEmail] as const
     const look = ([bucket, limit]: readonly [string, number]) => rateLimiter.checkSlots([bucket], limit, window)
-    const take = ([bucket, limit]: readonly [string, number]) => rateLimiter.acquireSlot(bucket, limit, window)
+    const take = ([bucket, limit]: readonly [string, number]) => rateLimiter.acquireSlots([bucket], limit, window)
     return {
       /** Fails with RateLimitExceeded for a client with too many failures. */
       check: Effect.forEach([ofBoth, ofClient], (bound) => Effect.flatMap(look(bound), refuse), {

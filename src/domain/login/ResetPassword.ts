@@ -63,10 +63,10 @@ const make = Effect.gen(function* () {
 
   /** Mails a link if the address has a login. The result and the duration are the same for every address. */
   const request = Effect.fn("ResetPassword.request")(function* ({ client, email }: ResetRequest) {
-    yield* Effect.flatMap(rateLimiter.acquireSlot(`reset/${client}`, maxRequests, window), refuse)
+    yield* Effect.flatMap(rateLimiter.acquireSlots([`reset/${client}`], maxRequests, window), refuse)
     const ofEmail = `reset-mail/${keyedHash.of("email", emailKey(email))}`
     const mail = Effect.gen(function* () {
-      const { granted } = yield* rateLimiter.acquireSlot(ofEmail, maxMails, window)
+      const { granted } = yield* rateLimiter.acquireSlots([ofEmail], maxMails, window)
       if (granted) yield* mailTo(email)
     })
     yield* Effect.all([mail, Effect.sleep(answerTime)], { concurrency: "unbounded", discard: true })

@@ -21,11 +21,11 @@ export const untilQuietEnds = (now: DateTime.Utc): Duration.Duration => {
  * Returns a function that returns zero if the BZSt may be called now,
  * otherwise the time to wait. `attempts` is the number of the attempt.
  */
-export const make = Effect.map(RateLimiter, ({ acquireSlot }) =>
+export const make = Effect.map(RateLimiter, ({ acquireSlots }) =>
   Effect.fnUntraced(function* (question: string, attempts: number) {
     const quietFor = attempts === 1 ? Duration.zero : untilQuietEnds(yield* DateTime.now)
     if (Duration.isPositive(quietFor)) return quietFor
-    const { granted, retryAfterSeconds } = yield* acquireSlot(`bzst/${question}`, 1, sameRequestAfter)
+    const { granted, retryAfterSeconds } = yield* acquireSlots([`bzst/${question}`], 1, sameRequestAfter)
     return granted ? Duration.zero : Duration.seconds(retryAfterSeconds)
   })
 )

@@ -111,7 +111,7 @@ export const make = Effect.gen(function* () {
     if (request.task?.opening === null) return yield* failure
     const { slots, window } = uncountedOutages
     const accountId = caller._tag === "Key" ? caller.accountId : null
-    const free = yield* rateLimiter.acquireSlot(`outage/${caller.stream}/${vatId.value}`, slots, window)
+    const free = yield* rateLimiter.acquireSlots([`outage/${caller.stream}/${vatId.value}`], slots, window)
     const facts = { ...factsOf(question), account_id: accountId, attempts: failure.attempts }
     const event = VatIdVerificationFailed.make(facts, referenceIn(request.reference))
     yield* record(question, { event, units: free.granted ? 0 : 1, admitted })

@@ -10,20 +10,7 @@ const retryFor = "3 seconds"
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  const findPlace = SqlSchema.findOne({
-    Request: Schema.Struct({ bucket: Schema.String, limit: Schema.Int, windowMs: Schema.Int }),
-    Result: Schema.Struct({ granted: Schema.Boolean, free_in_ms: Schema.BigInt }),
-    execute: ({ bucket, limit, windowMs }) =>
-      sql`SELECT granted, free_in_ms FROM vatproof.acquire_slot(${bucket}, ${limit}, ${BigInt(windowMs)})`
-  })
-
-  const acquireSlot = Effect.fn("PgRateLimiter.acquireSlot")(function* (bucket: string, limit: number, window: Duration.Input) {
-    const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
-    const { free_in_ms, granted } = yield* findPlace({ bucket, limit, windowMs }).pipe(QueryPolicy.withRetry(retryFor))
-    return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
-  })
-
-  const findPlaces = SqlSchema.findOne({
+  const findSlots = SqlSchema.findOne({
     Request: Schema.Struct({
       buckets: Schema.Array(Schema.String),
       limit: Schema.Int,
@@ -38,7 +25,7 @@ const make = Effect.gen(function* () {
   const slots = (look: boolean) =>
     Effect.fnUntraced(function* (buckets: ReadonlyArray<string>, limit: number, window: Duration.Input) {
       const windowMs = Duration.toMillis(Duration.fromInputUnsafe(window))
-      const { free_in_ms, granted } = yield* findPlaces({ buckets, limit, windowMs, look }).pipe(QueryPolicy.withRetry(retryFor))
+      const { free_in_ms, granted } = yield* findSlots({ buckets, limit, windowMs, look }).pipe(QueryPolicy.withRetry(retryFor))
       return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
     })
 
@@ -68,7 +55,6 @@ const make = Effect.gen(function* () {
   })
 
   return RateLimiter.of({
-    acquireSlot,
     acquireSlots: slots(false),
     checkSlots: slots(true),
     acquireLease,

@@ -46,11 +46,10 @@ const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password
         })
     }),
     Layer.succeed(RateLimiter, {
-      acquireSlot: (bucket, limit) => note(`take ${limit} of ${bucket}`, granted),
+      acquireSlots: ([bucket], limit) => note(`take ${limit} of ${bucket}`, granted),
       acquireLease: () => Effect.succeed(true),
       releaseLease: () => Effect.void,
       spendBudget: () => Effect.die("a login asks no source"),
-      acquireSlots: () => Effect.die("each bound of a login has a limit of its own"),
       checkSlots: ([bucket], limit) =>
         Effect.suspend(() => {
           const isFull = bucket !== undefined && full.includes(bucket)

@@ -89,12 +89,11 @@ const limits = Layer.effect(
         if (granted) spentOn.set(day, spent + calls)
         return { granted, spent: granted ? spent + calls : spent, endsIn: Duration.millis((day + 1) * dayMs - now) }
       })
-    const acquireSlot = () => Effect.succeed({ granted: true, retryAfterSeconds: 0 })
-    return { ...unused, acquireSlot, spendBudget }
+    const acquireSlots = () => Effect.succeed({ granted: true, retryAfterSeconds: 0 })
+    return { ...unused, acquireSlots, spendBudget }
   })
 )
 const unused = {
-  acquireSlots: () => Effect.die("unused"),
   checkSlots: () => Effect.die("unused"),
   acquireLease: () => Effect.die("unused"),
   releaseLease: () => Effect.die("unused")

@@ -44,7 +44,7 @@ const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case
     Layer.mock(Sources, {
       lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(outage))
     }),
-    Layer.mock(RateLimiter, { acquireSlot: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
+    Layer.mock(RateLimiter, { acquireSlots: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
     Layer.mock(ConfirmVatId, {})
   )
   const rules = { countries: "DE" as const, freshness: isFresh ? freshness : { ...freshness, valid: Duration.zero } }

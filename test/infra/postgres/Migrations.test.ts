@@ -178,16 +178,16 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
 layer(TestDatabase.layer, { excludeTestServices: true })("a function that differs from its file", (it) => {
   it.effect("is replaced and gets the same owner and rights, as does a missing one", function* () {
     const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
-    assert.deepStrictEqual(yield* rightsOf("acquire_slot"), rights)
+    assert.deepStrictEqual(yield* rightsOf("acquire_slots"), rights)
     assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
 
     yield* replaceCountCalls
-    yield* execute("DROP FUNCTION vatproof.acquire_slot")
+    yield* execute("DROP FUNCTION vatproof.acquire_slots")
     yield* applyAnother("functions/count_calls")
-    yield* applyAnother("functions/acquire_slot")
-    assert.deepStrictEqual(yield* migrate, ["functions/acquire_slot", "functions/count_calls", "protection"])
+    yield* applyAnother("functions/acquire_slots")
+    assert.deepStrictEqual(yield* migrate, ["functions/acquire_slots", "functions/count_calls", "protection"])
     assert.deepStrictEqual(yield* bodyOfCountCalls, body)
-    assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("acquire_slot")], [rights, rights])
+    assert.deepStrictEqual([yield* rightsOf("count_calls"), yield* rightsOf("acquire_slots")], [rights, rights])
     assert.deepStrictEqual(yield* keptDigests, digests)
   })
 })
