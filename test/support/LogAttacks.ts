@@ -43,36 +43,34 @@ const moved = (table: string, columns: string, where: string) =>
 
 const stranger = "CREATE FUNCTION vatproof.stranger() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 
+/** Each column of an event, and another value of it. */
+const columnValues = Object.entries({
+  stream_id: "'key-99'",
+  version: "4711",
+  event_id: "gen_random_uuid()",
+  type: "'VatIdVerificationFailed'",
+  schema_version: "2",
+  occurred_at: "occurred_at - interval '1 microsecond'",
+  recorded_at: "recorded_at + interval '1 microsecond'",
+  correlation_id: "gen_random_uuid()",
+  causation_id: "gen_random_uuid()",
+  trace_id: "'\\x00112233445566778899aabbccddeeff'",
+  meter_id: "NULL",
+  units: "0",
+  data: "data || ' '",
+  metadata: "'{}'"
+})
+
 /**
  * Changes of the log, each with its finding. The whole sentence of the finding is compared, because another check may find the
  * same change by chance.
  */
 export const attacks: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, finding: RegExp]> = [
-  ...(
-    [
-      ["stream_id", "'key-99'"],
-      ["version", "4711"],
-      ["event_id", "gen_random_uuid()"],
-      ["type", "'VatIdVerificationFailed'"],
-      ["schema_version", "2"],
-      ["occurred_at", "occurred_at - interval '1 microsecond'"],
-      ["recorded_at", "recorded_at + interval '1 microsecond'"],
-      ["correlation_id", "gen_random_uuid()"],
-      ["causation_id", "gen_random_uuid()"],
-      ["trace_id", "'\\x00112233445566778899aabbccddeeff'"],
-      ["meter_id", "NULL"],
-      ["units", "0"],
-      ["data", "data || ' '"],
-      ["metadata", "'{}'"]
-    ] as const
-  ).map(
-    ([column, value]) =>
-      [
-        `a changed ${column} of an event`,
-        [moved("events", `${column} = ${value}`, "position = 321")],
-        /^321: the event is not the one that was signed$/mu
-      ] as const
-  ),
+  [
+    "a change of any column of an event",
+    columnValues.map(([column, value], index) => moved("events", `${column} = ${value}`, `position = ${300 + index}`)),
+    new RegExp(columnValues.map((_, index) => `^${300 + index}: the event is not the one that was signed$`).join("[^]*"), "mu")
+  ],
   [
     "an event moved to another log",
     [moved("events", "log_id = 1", "position = 321")],
@@ -253,6 +251,31 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     "a removed personal document",
     ["DELETE FROM vatproof.personal_documents WHERE position = 321"],
     /^321: the personal document is missing$/mu
+  ],
+  [
+    "an erasure of a personal document that no event records",
+    ["UPDATE vatproof.personal_documents SET document = NULL WHERE position = 321"],
+    /^321: the personal document is erased, but no event records the erasure$/mu
+  ],
+  [
+    "a legal hold by an event that does not exist",
+    ["UPDATE vatproof.personal_documents SET is_held = true, changed_by = 1000000 WHERE position = 321"],
+    /^321: the personal document was changed by event 1000000, which does not exist$/mu
+  ],
+  [
+    "a legal hold that no event records",
+    ["UPDATE vatproof.personal_documents SET is_held = true WHERE position = 321"],
+    /^321: the legal hold on the personal document contradicts the events$/mu
+  ],
+  [
+    "a changed end of the retention period",
+    ["UPDATE vatproof.personal_documents SET retain_until = retain_until + interval '1 day' WHERE position = 321"],
+    /^321: the personal document is kept until .*, but the event says .*$/mu
+  ],
+  [
+    "a personal document whose row names another event as its last change",
+    ["UPDATE vatproof.personal_documents SET changed_by = position + 1 WHERE position = 321"],
+    /^321: the personal document was last changed by another event than its row names$/mu
   ],
   [
     "an inserted personal document",

@@ -127,7 +127,9 @@ describe("Notary", () => {
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
     )
-    yield* Effect.repeat(appendMany(1000), { times: 17 })
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.events SELECT 0, n, 'source-vies', n + 1, gen_random_uuid(), 'SourceRecovered', 1,
+      now(), now(), gen_random_uuid(), NULL, NULL, NULL, 0, '{}', '{}' FROM generate_series(0, 17999) n`)
+    yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = 18000, last_recorded_at = now()")
     yield* MigratedDatabase.execute("UPDATE vatproof.notaries SET holder = NULL, held_until = '-infinity'")
     yield* startNotary()
     const { root } = yield* untilSigned(18_000)

@@ -1,10 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as EventsSignedLog from "#events/notary/NotaryRefusals.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
+import { assert, it, layer } from "#test/support/Test.ts"
 
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `source-${index % 7}`, type: "SourceRecovered", data: { index } }))
@@ -50,22 +51,35 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
   ]
 ]
 
-describe("A log", () => {
-  it.live.each(unknownLogs)("is rejected by the notary: %s", ([, statements, refused]) =>
-    Effect.gen(function* () {
-      yield* SignedLog.appendAll(facts(4))
-      yield* SignedLog.sign(4)
-      yield* SignedLog.appendAll(facts(6))
-      yield* SignedLog.sign(10)
-      yield* tamper(...statements)
-      assert.match(yield* refusal, refused)
-    }).pipe(Effect.provide(SignedLog.layer))
-  )
+const tables = ["events", "tiles", "checkpoints", "logs"]
 
-  it.live("is rejected by its first notary if it already has events", () =>
-    Effect.gen(function* () {
-      yield* SignedLog.appendAll(facts(1))
-      assert.match(yield* refusal, /There are 1 events and no checkpoint/u)
-    }).pipe(Effect.provide(SignedLog.ground))
-  )
+/** A log of ten events, signed at four and at ten events. */
+const signedTwice = Effect.gen(function* () {
+  yield* SignedLog.appendAll(facts(4))
+  yield* SignedLog.sign(4)
+  yield* SignedLog.appendAll(facts(6))
+  yield* SignedLog.sign(10)
+  for (const table of tables) yield* MigratedDatabase.execute(`CREATE TABLE public.kept_${table} AS TABLE vatproof.${table}`)
 })
+
+const restore = tamper(
+  ...tables.flatMap((table) => [`DELETE FROM vatproof.${table}`, `INSERT INTO vatproof.${table} TABLE public.kept_${table}`])
+)
+
+const testLayer = Layer.effectDiscard(signedTwice).pipe(Layer.provideMerge(SignedLog.layer))
+
+layer(testLayer, { excludeTestServices: true })("A log", (it) => {
+  it.effect.each(unknownLogs)("is rejected by the notary: %s", function* ([_, statements, refused]) {
+    yield* tamper(...statements)
+    const message = yield* refusal
+    yield* restore
+    assert.match(message, refused)
+  })
+})
+
+it.live("A log is rejected by its first notary if it already has events", () =>
+  Effect.gen(function* () {
+    yield* SignedLog.appendAll(facts(1))
+    assert.match(yield* refusal, /There are 1 events and no checkpoint/u)
+  }).pipe(Effect.provide(SignedLog.ground))
+)

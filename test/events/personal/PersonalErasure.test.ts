@@ -87,9 +87,10 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
       const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
       yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
       const before = yield* kept
-      const refused = yield* Effect.exit(
-        append(personalDataStream, PersonalDataErased.make({ positions: [one, held], cause: "request" }))
-      )
+      const { appendWith } = yield* EventStore
+      const erased = PersonalDataErased.make({ positions: [one, held], cause: "request" })
+      const command = { stream: personalDataStream, expectedVersion: null, events: [erased] as const, charge: null }
+      const refused = yield* Effect.exit(appendWith([command], () => Effect.void))
       assert.isTrue(Exit.isFailure(refused))
       assert.deepStrictEqual(yield* kept, before)
       const events = texts(`SELECT position::text AS text FROM vatproof.events WHERE data LIKE '%"positions":[${one},%'`)

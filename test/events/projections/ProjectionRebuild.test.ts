@@ -51,20 +51,21 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   })
 
   it.effect.prop(
-    "restores each table after it was dropped or emptied",
+    "restores all tables after they were dropped or emptied",
     [Arbitrary.array(Arbitrary.schema(Histories.Happening), { minLength: 40, maxLength: 80 })],
     ([happenings]) =>
       Effect.gen(function* () {
         yield* happen(happenings)
         const before = yield* contents
         const [damage, statement] = damages[(run += 1) % damages.length] ?? damages[0]
-        for (const name of names) {
-          yield* MigratedDatabase.execute(statement(name))
-          const [rebuilt] = yield* rebuild([name])
-          assert.deepStrictEqual(yield* contents, before, `${name} ${damage}`)
-          const rows = before.filter((row) => row.startsWith(`${name} `)).length
-          assert.deepStrictEqual(rebuilt, { name, missing: rows, surplus: 0, different: 0 })
-        }
+        for (const name of names) yield* MigratedDatabase.execute(statement(name))
+        const rebuilt = yield* rebuild(names)
+        assert.deepStrictEqual(yield* contents, before, damage)
+        const rowsOf = (name: string) => before.filter((row) => row.startsWith(`${name} `)).length
+        assert.deepStrictEqual(
+          rebuilt,
+          names.map((name) => ({ name, missing: rowsOf(name), surplus: 0, different: 0 }))
+        )
       }),
     { arbitrary: { runs: damages.length } }
   )
