@@ -13,6 +13,8 @@ import * as FairQueue from "#domain/kernel/FairQueue.ts"
  * Stored hashes keep their own parameters.
  */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
+/** The lowest cost of Argon2: it takes less than a millisecond. */
+const leastCost: Cost = { memory: 8, passes: 1, parallelism: 1 }
 const saltBytes = 16
 const hashBytes = 32
 
@@ -63,8 +65,11 @@ const make = Effect.gen(function* () {
     return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
   })
 
-  /** The hash of an unknown password. A login to an unknown account is compared with it, so that it takes the same time. */
-  const dummyHash = yield* makeHash(Redacted.make(Base64.encode(crypto.randomBytes(32)))).pipe(
+  /** A hash that no password has. A login to an unknown account is compared with it, so that it takes the same time. */
+  const dummyHash: Stored = { cost, salt: crypto.randomBytes(saltBytes), hash: crypto.randomBytes(hashBytes) }
+
+  // A Node without Argon2id fails at the start, not at the first login.
+  yield* derive(Redacted.make(""), leastCost, crypto.randomBytes(saltBytes), hashBytes).pipe(
     Effect.catchTag("CryptoError", (error) =>
       error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)
     )
