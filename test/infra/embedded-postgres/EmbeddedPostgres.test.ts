@@ -88,38 +88,38 @@ const shutProject = Effect.gen(function* () {
 })
 
 layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) => {
-  it.effect("is created again if the process that created it was killed, and keeps its data", function* () {
-    const fs = yield* FileSystem.FileSystem
-    const { dir } = yield* Folder.make
-    const drafts = Effect.map(fs.readDirectory(dir), (entries) => entries.filter((entry) => entry.startsWith("cluster.new-")))
-    const maker = yield* spawn(dir, "own")
-    yield* untilTrue(Effect.map(drafts, (entries) => entries.length > 0))
-    yield* maker.kill({ killSignal: "SIGKILL" })
-    const [abandoned = "none"] = yield* drafts
-    yield* fs.utimes(`${dir}/${abandoned}`, 0, 0)
-    const first = yield* use({ dir })
-    assert.isFalse(first.adopted)
-    assert.deepStrictEqual(yield* drafts, [])
-    yield* query(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
-    const settings = yield* query(
-      first.url,
-      "SELECT current_database() AS database, current_setting('server_encoding') AS encoding, current_setting('listen_addresses') AS addresses"
-    )
-    assert.deepStrictEqual(settings.rows, [{ database: "vatproof", encoding: "UTF8", addresses: "127.0.0.1" }])
-    yield* first.leave
-    assert.isFalse(yield* isServed(first.url))
-    const second = yield* use({ dir })
-    assert.isFalse(second.adopted)
-    assert.deepStrictEqual((yield* query(second.url, "SELECT answer FROM kept")).rows, [{ answer: 42 }])
-  })
-
-  it.effect("works in folders that other users cannot enter", function* () {
-    const project = yield* shutProject
-    const child = yield* spawn(`${project}/.data/postgres`, "own", project)
-    const { url, adopted } = yield* reportOf(child)
-    assert.isFalse(adopted)
-    assert.isTrue(yield* isServed(url))
-  })
+  it.effect(
+    "is created in folders that other users cannot enter, although its first creator was killed, and keeps its data",
+    function* () {
+      const fs = yield* FileSystem.FileSystem
+      const project = yield* shutProject
+      const dir = `${project}/.data/postgres`
+      const drafts = fs.readDirectory(dir).pipe(
+        Effect.map((entries) => entries.filter((entry) => entry.startsWith("cluster.new-"))),
+        Effect.orElseSucceed(() => [])
+      )
+      const creator = yield* spawn(dir, "own", project)
+      yield* untilTrue(Effect.map(drafts, (entries) => entries.length > 0))
+      yield* creator.kill({ killSignal: "SIGKILL" })
+      const [abandoned = "none"] = yield* drafts
+      yield* fs.utimes(`${dir}/${abandoned}`, 0, 0)
+      const service = yield* spawn(dir, "own", project)
+      const first = yield* reportOf(service)
+      assert.isFalse(first.adopted)
+      assert.deepStrictEqual(yield* drafts, [])
+      yield* query(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+      const settings = yield* query(
+        first.url,
+        "SELECT current_database() AS database, current_setting('server_encoding') AS encoding, current_setting('listen_addresses') AS addresses"
+      )
+      assert.deepStrictEqual(settings.rows, [{ database: "vatproof", encoding: "UTF8", addresses: "127.0.0.1" }])
+      yield* service.kill({ killSignal: "SIGTERM" })
+      assert.isFalse(yield* isServed(first.url))
+      const second = yield* use({ dir })
+      assert.isFalse(second.adopted)
+      assert.deepStrictEqual((yield* query(second.url, "SELECT answer FROM kept")).rows, [{ answer: 42 }])
+    }
+  )
 
   it.effect("rejects a data folder with other content", function* () {
     const fs = yield* FileSystem.FileSystem

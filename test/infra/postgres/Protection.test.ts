@@ -1,6 +1,6 @@
 /** On a managed database without superuser the service runs and reports missing protections. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, Logger, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Logger, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -31,6 +31,14 @@ const migrate = (url: Redacted.Redacted) =>
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
   )
 
+/** The event store of a service that has just started. */
+const storeOf = (url: Redacted.Redacted) =>
+  EventStore.layer.pipe(
+    Layer.fresh,
+    Layer.provide(NodeCrypto.layer),
+    Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
+  )
+
 /** The database's URL for a new role that owns the database and has no other rights; the role is dropped with the scope. */
 const ordinaryOwner = Effect.gen(function* () {
   const { name, url } = yield* TestDatabase.TestDatabase
@@ -50,6 +58,18 @@ const ordinaryOwner = Effect.gen(function* () {
   own.password = "ordinary"
   return Redacted.make(own.href)
 })
+
+/** A database that an ordinary role owns and has migrated, and the URL of that role. */
+class Owner extends Context.Service<Owner, { readonly url: Redacted.Redacted }>()("vatproof/test/Owner") {}
+
+const migratedByOwner = Layer.effect(
+  Owner,
+  Effect.gen(function* () {
+    const url = yield* ordinaryOwner
+    yield* migrate(url)
+    return { url }
+  })
+).pipe(Layer.provideMerge(TestDatabase.layerEmptyClient))
 
 /** Owners and privileges of all objects, one per line; the migrating role is shown as "administrator". */
 const rights = Effect.gen(function* () {
@@ -90,19 +110,13 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })("the start on a d
   })
 })
 
-layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start on a database owned by an ordinary role", (it) => {
+layer(migratedByOwner, { excludeTestServices: true })("the start on a database owned by an ordinary role", (it) => {
   it.effect("succeeds, and reports how to enable each missing protection", function* () {
-    const url = yield* ordinaryOwner
-    yield* migrate(url)
+    const { url } = yield* Owner
     const gaps = yield* warnings(url)
     assert.lengthOf(gaps, 3, gaps.join("\n"))
     for (const gap of gaps) assert.include(gap, "docs/operations/postgres/protect.sql")
 
-    const service = EventStore.layer.pipe(
-      Layer.fresh,
-      Layer.provide(NodeCrypto.layer),
-      Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
-    )
     yield* Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       assert.strictEqual((yield* append).position, 0)
@@ -114,13 +128,13 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
       ]) {
         assert.strictEqual((yield* Effect.exit(sql.unsafe(statement).unprepared))._tag, "Failure")
       }
-    }).pipe(Effect.provide(service, { local: true }))
+    }).pipe(Effect.provide(storeOf(url), { local: true }))
   })
 
-  it.effect("has full protection after an administrator has run protect.sql once or more, and the service continues", () =>
-    Effect.gen(function* () {
-      const url = yield* ordinaryOwner
-      yield* migrate(url)
+  it.effect(
+    "has full protection after an administrator has run protect.sql once or more, and the service continues",
+    function* () {
+      const { url } = yield* Owner
       const administrator = yield* SqlClient.SqlClient
       // An installation whose roles were created after the migrations has no grants.
       for (const what of [
@@ -141,12 +155,7 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
       }
       assert.deepStrictEqual(yield* warnings(url), [])
       assert.deepStrictEqual(yield* rights, yield* Effect.provide(rights, TestDatabase.layerClient, { local: true }))
-      const service = EventStore.layer.pipe(
-        Layer.fresh,
-        Layer.provide(NodeCrypto.layer),
-        Layer.provideMerge(Postgres.layer({ url, maxConnections: 2 }))
-      )
-      assert.strictEqual((yield* Effect.provide(append, service, { local: true })).position, 0)
+      assert.strictEqual((yield* Effect.provide(append, storeOf(url), { local: true })).position, 1)
       const asLogin = Postgres.layerAdministrator({ url, maxConnections: 1 })
       for (const statement of [
         "ALTER TABLE vatproof.events DISABLE TRIGGER append_only",
@@ -158,6 +167,6 @@ layer(TestDatabase.layerEmptyClient, { excludeTestServices: true })("the start o
         assert.strictEqual((yield* Effect.exit(Effect.provide(attempt, asLogin, { local: true })))._tag, "Failure", statement)
       }
       assert.deepStrictEqual(yield* migrate(url), [])
-    }).pipe(Effect.scoped, Effect.provide(TestDatabase.layerEmptyClient, { local: true }))
+    }
   )
 })
