@@ -92,7 +92,7 @@ const record = Effect.fnUntraced(
     const { appendFact } = yield* EventStore
     yield* appendFact(logStream, LogVerified.make({ events, signed, findings: count }))
   },
-  Effect.catchCause(() => remark("This verification could not be recorded in the log."))
+  Effect.catchCause(() => remark("The verification could not be recorded in the log. Its result is not affected."))
 )
 
 /** The options that the database, an export and a proof have in common. */

@@ -65,7 +65,11 @@ const list = Command.make(
     Effect.provide(Operator.owner),
     quietly
   )
-).pipe(Command.withDescription("List the read tables with their lag in events, and the accepted validations that wait"))
+).pipe(
+  Command.withDescription(
+    "List the read tables with their lag in events, and count the accepted validations that wait for an answer"
+  )
+)
 
 /** Returns the names of the read tables to rebuild: the given one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {

@@ -40,7 +40,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
       "events.ndjson",
       lines((all) => [...all.slice(0, 10), ""])
     ),
-    /^10: the events up to position \d+ are missing/u
+    /^10: the events from this position to \d+ are missing/u
   ],
   [
     "an event appended at the end",
@@ -197,8 +197,6 @@ layer(testLayer, { excludeTestServices: true })("an export", (it) => {
           said.some((line) => finding.test(line)),
           said.join("\n")
         )
-        const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-        assert.match(failure ?? "", /the verification found \d+ defects?/u)
       })
     }
 
@@ -214,8 +212,8 @@ layer(testLayer, { excludeTestServices: true })("an export", (it) => {
     it.effect("prints the first 50 of many findings", function* () {
       const copy = yield* copied
       for (let number = 0; number < 60; number += 1) writeFileSync(join(copy, "receipts", `${number}.json`), "{}")
-      const { output } = yield* command("audit", "verify", "--export", copy, "--key", key)
-      assert.match(output, /60 defects/u)
+      const { failure, output } = yield* command("audit", "verify", "--export", copy, "--key", key)
+      assert.match(failure ?? "", /^The export was altered: the verification found 60 defects/u)
       assert.lengthOf(output.match(/belongs to no event/gu) ?? [], 50)
       assert.include(output, "… and 10 more")
     })

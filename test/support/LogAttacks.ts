@@ -88,12 +88,12 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "removed events at the end",
     ["DELETE FROM vatproof.events WHERE position >= 590"],
-    /^590: the events up to position 604 are missing$/mu
+    /^590: the events from this position to 604 are missing$/mu
   ],
   [
     "removed events at the end with a matching number of events in the log's row",
     ["DELETE FROM vatproof.events WHERE position >= 590", moved("logs", "next_position = 590", "true")],
-    /^590: the events up to position 599 are missing$/mu
+    /^590: the events from this position to 599 are missing$/mu
   ],
   [
     "a changed event with a changed leaf in the stored tree",
@@ -149,7 +149,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a checkpoint moved to another size",
     [moved("checkpoints", "size = 251", "size = 250")],
-    /^250: the checkpoint of 251 events states 250$/mu
+    /^250: the checkpoint stored for 251 events states 250 events$/mu
   ],
   [
     "the removal of all checkpoints",

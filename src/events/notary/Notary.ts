@@ -125,7 +125,10 @@ const keepIterating = (
   iteration(false).pipe(
     Effect.flatMap((more) => (more ? Effect.repeat(iteration(true), { while: (more) => more }) : Effect.succeed(false))),
     Effect.catchTag("StoreUnavailable", (error) =>
-      Effect.andThen(Effect.logWarning("The notary waits for the database", error), Effect.sleep(pauseAfterFailure))
+      Effect.andThen(
+        Effect.logWarning("Notary iteration failed, because the database is unavailable; retrying in 5 s", error),
+        Effect.sleep(pauseAfterFailure)
+      )
     ),
     logDefects("Notary iteration failed; retrying in 5 s", pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollInterval)),

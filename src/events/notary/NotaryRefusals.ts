@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const loadSeen = ({ at, note }: SeenCheckpoint) =>
     read(note).pipe(
       Effect.flatMap(loadFrom),
-      Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (this machine knows it from ${at})`)))
+      Effect.catchTag("LogForked", ({ message }) => Effect.fail(forked(`${message} (compared with the checkpoint in ${at})`)))
     )
 
   return {
@@ -173,7 +173,7 @@ const makeComparison = Effect.gen(function* () {
       )
     if (Number(end.unsigned_ms) > Duration.toMillis(unsignedAtMost)) {
       return yield* forked(
-        `The newest checkpoint has ${size} events, and the ${length - size} after it span more than ${Duration.format(unsignedAtMost)}: newer checkpoints are missing, or the log was unsigned for a while`
+        `The newest checkpoint has ${size} events, and the ${length - size} events after it span more than ${Duration.format(unsignedAtMost)}: newer checkpoints are missing, or the log was unsigned for a while`
       )
     }
     if (size === 0) return

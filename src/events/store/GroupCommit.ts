@@ -100,9 +100,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     const rest = batch.entries()
     const settleRest: Effect.Effect<void> = Effect.sync(() => {
       for (const [index, { done }] of rest) {
-        done(
-          Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`The batch gave no result ${index}`))
-        )
+        done(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`No result for input ${index}`)))
       }
     }).pipe(
       Effect.catchCause((cause) =>

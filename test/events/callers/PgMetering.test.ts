@@ -1,4 +1,4 @@
-import { Arbitrary, DateTime, Effect, Layer, Result, Schema } from "effect"
+import { Arbitrary, Effect, Layer, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller } from "#domain/callers/Caller.ts"
@@ -87,20 +87,6 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
       }),
     { arbitrary: { runs: 25 } }
   )
-
-  it.effect("accepts exactly 100 of 160 concurrent calls with a quota of 100", function* () {
-    const replicas = [yield* replica, yield* replica] as const
-    const now = yield* DateTime.now
-    const run = `exact ${DateTime.formatIso(now)}`
-    const caller = anonymous(run, 100, 1_000)
-    const outcomes = yield* Effect.forEach(
-      Array.from({ length: 160 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1]),
-      ({ record }) => Effect.result(record(chargeFor(caller))),
-      { concurrency: "unbounded" }
-    )
-    assert.lengthOf(outcomes.filter(Result.isSuccess), 100)
-    assert.deepStrictEqual(yield* sums(run), [{ meter_id: run, used: 100n, units: 100n }])
-  })
 
   it.effect("counts a call in the caller's minute in the append that stores its event", function* () {
     const { record } = yield* replica

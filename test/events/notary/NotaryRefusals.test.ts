@@ -37,7 +37,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
       "DELETE FROM vatproof.checkpoints WHERE size > 4",
       "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 4 * 32)"
     ],
-    /the 6 after it span more than 1h/u
+    /the 6 events after it span more than 1h/u
   ],
   [
     "a forged checkpoint",

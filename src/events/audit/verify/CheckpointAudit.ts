@@ -64,8 +64,10 @@ export const make = (findings: Findings): CheckpointAudit => {
     const certain = isKept ? goodKept : good
     const between = (from: number) => (from === 0 ? `among its first ${size} events` : `from position ${from} to ${size - 1}`)
     const narrower =
-      certain === good ? "" : `; ${between(good)}, if the database's own checkpoint of ${good} events is from before the change`
-    return `something was changed ${between(certain)}${narrower}`
+      certain === good
+        ? ""
+        : `, or ${between(good)} if the database's own checkpoint of ${good} events was signed before the change`
+    return `it was changed ${between(certain)}${narrower}`
   }
 
   return {

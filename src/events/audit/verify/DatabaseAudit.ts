@@ -88,7 +88,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
       const opened = open(note)
       if (Result.isFailure(opened)) findings.add(size - 1, `the checkpoint of ${size} events is not valid: ${opened.failure}`)
       else if (opened.success.size !== size)
-        findings.add(size - 1, `the checkpoint of ${size} events states ${opened.success.size}`)
+        findings.add(size - 1, `the checkpoint stored for ${size} events states ${opened.success.size} events`)
       else cuts.push({ ...opened.success, keptAt: null })
     }
     for (const part of partsOf(section, cuts)) {
@@ -189,7 +189,10 @@ const extentOf = (
     findings.add(head, `the log's row says that the log ends here, but ${signedInDatabase} events were signed`)
   for (const { keptAt, size } of kept) {
     if (size > signedInDatabase)
-      findings.add(size - 1, `${size} events were signed (${keptAt}), but the database has only ${signedInDatabase}`)
+      findings.add(
+        size - 1,
+        `the checkpoint in ${keptAt} has ${size} events, but the database has only ${signedInDatabase} signed events`
+      )
   }
   const signed = Math.max(signedInDatabase, ...kept.map(({ size }) => size))
   return { kept, signed, end: Math.max(head, signed) }

@@ -44,7 +44,7 @@ export const make = (): Findings => {
     if (gap === null) return
     const { from, to } = gap
     gap = null
-    add(from, to === from + 1 ? "the event is missing" : `the events up to position ${to - 1} are missing`)
+    add(from, to === from + 1 ? "the event is missing" : `the events from this position to ${to - 1} are missing`)
   }
 
   return {

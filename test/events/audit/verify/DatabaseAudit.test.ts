@@ -65,8 +65,8 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
     )
     const report = yield* audit([note])
     yield* restore
-    assert.match(said(report), /^599: 600 events were signed \(a file\), but the database has only 250$/mu)
-    assert.match(said(report), /^300: the events up to position 599 are missing$/mu)
+    assert.match(said(report), /^599: the checkpoint in a file has 600 events, but the database has only 250 signed events$/mu)
+    assert.match(said(report), /^300: the events from this position to 599 are missing$/mu)
   })
 
   it.effect("locates a change with a checkpoint that was kept elsewhere, even if the database was signed again", function* () {
@@ -85,11 +85,11 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
     )
     const resigned = yield* audit(kept)
     yield* restore
-    assert.match(said(deleted), /^599: 600 events were signed \(a file\), but the database has only 0$/mu)
+    assert.match(said(deleted), /^599: the checkpoint in a file has 600 events, but the database has only 0 signed events$/mu)
     assert.match(said(deleted), /^321: the event is not the one that was signed$/mu)
     assert.match(
       said(resigned),
-      /^599: .* signed with 600 events \(a file\): something was changed from position 250 to 599; from position 400 to 599, if/mu
+      /^599: .* signed with 600 events \(a file\): it was changed from position 250 to 599, or from position 400 to 599 if/mu
     )
   })
 
