@@ -101,7 +101,7 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof account close", (i
     assert.strictEqual((yield* showAccount(accountId)).active_keys, 0)
   })
 
-  it.effect("closes an account once, and other commands then reject the account", function* () {
+  it.effect("takes effect once, and other commands then reject the account", function* () {
     const { accountId } = yield* started
     const first = yield* close(accountId)
     assert.deepStrictEqual(yield* close(accountId), { ...first, revoked_keys: 0, changed: false })

@@ -184,8 +184,8 @@ const copied = Effect.map(Exported, ({ directory, folder }) => {
 
 const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ recorded_at: Schema.String })))
 
-layer(testLayer, { excludeTestServices: true })("an export", (it) => {
-  describe("in vatproof audit verify", () => {
+layer(testLayer, { excludeTestServices: true })("Verification of exports:", (it) => {
+  describe("vatproof audit verify", () => {
     for (const [name, change, finding] of edits) {
       it.effect(`detects in an altered export: ${name}`, function* () {
         const copy = yield* copied
@@ -233,7 +233,7 @@ layer(testLayer, { excludeTestServices: true })("an export", (it) => {
     })
   })
 
-  describe("in the Python verifier of docs/audit", () => {
+  describe("the Python verifier of docs/audit", () => {
     beforeEach((context) => context.skip(isMissing, "skipped: python3 or openssl is not installed"))
 
     it.effect("verifies an export and its receipts, with and without the personal documents", function* () {

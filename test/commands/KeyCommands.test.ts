@@ -4,7 +4,7 @@ import { register, settings, showAccount, why } from "#test/support/Operations.t
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof key", (it) => {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof", (it) => {
   it.effect("key revoke makes every replica reject the key at once", function* () {
     const { get } = yield* RunningService.RunningService
     const other = yield* RunningService.make(settings)
@@ -34,7 +34,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     }
   )
 
-  it.effect("key revoke accepts the key_id too, and reports missing arguments", function* () {
+  it.effect("key revoke accepts the key_id too, and rejects an ambiguous or unknown key", function* () {
     const key = yield* register("key-id@example.com")
     const { keys } = yield* showAccount("key-id@example.com")
     const alone = yield* command("key", "revoke", key.slice(0, 12), ...why)

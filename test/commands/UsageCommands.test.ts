@@ -7,7 +7,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const Check = Schema.Struct({ ok: Schema.Boolean, meters: Schema.Int, used: Schema.Int, units: Schema.Int })
 
-layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof usage", (it) => {
+layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof", (it) => {
   it.effect("usage show reports the usage of keys and anonymous callers", function* () {
     const { validate } = yield* RunningService.RunningService
     const key = yield* register("busy@example.com")

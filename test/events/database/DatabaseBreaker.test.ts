@@ -30,7 +30,7 @@ const testLayer = Layer.effect(ServiceBehindProxy, startBehindProxy).pipe(Layer.
 
 layer(testLayer, { excludeTestServices: true })("a service without its database", (it) => {
   it.effect.each([["cut"], ["block"]] as const)(
-    "(%s) fails within the timeout, then at once, and recovers by itself",
+    "rejects requests within the timeout, later at once, and recovers by itself (connections: %s)",
     function* ([outage]) {
       const { key, network, service } = yield* ServiceBehindProxy
       assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)

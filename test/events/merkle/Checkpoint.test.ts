@@ -25,7 +25,7 @@ describe("a checkpoint", () => {
     assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
   })
 
-  it("is rejected as malformed in any other form", () => {
+  it("is rejected as malformed if its form differs", () => {
     const others = [
       "",
       "\n",

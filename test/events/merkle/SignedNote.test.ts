@@ -61,7 +61,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
   })
 
-  it("is rejected as malformed in any other form", () => {
+  it("is rejected as malformed if its form differs", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const [, , line = ""] = note.split("\n")
     const signature = line.slice(line.lastIndexOf(" ") + 1)

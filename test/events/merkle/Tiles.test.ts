@@ -51,7 +51,7 @@ const bigLog = () => {
   return { tiles, nodes, tree }
 }
 
-it("merges the growths of several appends into the growths of one append", () => {
+it("the merged growths of several appends equal the growths of one append", () => {
   const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
   const start = append(sha256, empty, hashes.slice(0, 300)).tree
   const whole = append(sha256, start, hashes.slice(300))

@@ -31,7 +31,7 @@ const neighbours = (number: number) =>
   upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
 
 describe("proofs", () => {
-  it.effect("of inclusion equal those of RFC 6962 and verify, at every size up to 66", function* () {
+  it.effect("of inclusion equal those of RFC 6962 and are valid, at every size up to 66", function* () {
     for (const size of upTo(maxSize + 1)) {
       for (const index of upTo(size)) {
         const proof = yield* proveInclusion(sha256, readNodes, { index, size })
@@ -46,7 +46,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("of consistency equal those of RFC 6962 and verify, between all sizes up to 66", function* () {
+  it.effect("of consistency equal those of RFC 6962 and are valid, between all sizes up to 66", function* () {
     for (const newSize of upTo(maxSize + 1)) {
       for (const oldSize of upTo(newSize + 1)) {
         const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
@@ -125,7 +125,7 @@ describe("in random logs", () => {
   })
 
   it.effect.prop(
-    "an inclusion proof fails after a change of any bit of leaf, proof, root or index",
+    "an inclusion proof is invalid after a change of any bit of leaf, proof, root or index",
     [size, seed],
     ([size, seed]) =>
       Effect.gen(function* () {
@@ -159,7 +159,7 @@ describe("in random logs", () => {
   )
 
   it.effect.prop(
-    "a consistency proof fails after a change of any bit of proof or roots",
+    "a consistency proof is invalid after a change of any bit of proof or roots",
     [size, seed],
     ([newSize, seed]) =>
       Effect.gen(function* () {

@@ -179,7 +179,7 @@ describe("Notary", () => {
     assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log differ from those that were signed before/u)
   })
 
-  own.live("rejects changed tiles", function* () {
+  own.live("rejects a log whose tiles were changed", function* () {
     yield* signedLog(300)
     yield* tamper(
       "UPDATE vatproof.tiles SET hashes = overlay(hashes placing '\\x00'::bytea from 3) WHERE level = 1 AND index = 0"
@@ -198,7 +198,7 @@ describe("Notary", () => {
     }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
   )
 
-  own.live("rejects another key", function* () {
+  own.live("rejects a log that another key has signed", function* () {
     yield* signedLog(3)
     assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by a key in NOTARY_KEY/u)
   })

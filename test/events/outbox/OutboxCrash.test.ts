@@ -41,8 +41,8 @@ const countFor = (name: string) =>
     Effect.map(arrived, (mails) => mails.filter(({ raw }) => raw.includes(`To: ${name}@example.com`)).length)
   )
 
-layer(ground, { excludeTestServices: true })("Outbox of a process that is killed", (it) => {
-  it.effect("delivers a mail once that the server had not received, and again a mail whose answer was lost", function* () {
+layer(ground, { excludeTestServices: true })("The outbox of a killed process", (it) => {
+  it.effect("is taken over by another replica, which sends every mail without a stored answer", function* () {
     const { next } = yield* MailServer.MailServer
     const [beforeMail, afterMail] = [yield* MailServer.hold, yield* MailServer.hold]
     const { ended, output, signal } = yield* victim

@@ -51,7 +51,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
     for (const view of views) yield* asAuditor(MigratedDatabase.execute(`SELECT count(*) FROM audit.${view}`))
   })
 
-  it.effect("has a comment on every view and every column", function* () {
+  it.effect("finds a comment on every view and every column", function* () {
     const names = yield* texts(
       "SELECT relname AS text FROM pg_class WHERE relnamespace = 'audit'::regnamespace AND relkind = 'v' ORDER BY 1"
     )

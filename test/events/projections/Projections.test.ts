@@ -69,7 +69,7 @@ const followRules = (version: number) =>
 const projectionsLayer = Projections.layer([EventIndex.definition])
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
-layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
+layer(testLayer, { excludeTestServices: true })("A projection", (it) => {
   it.effect("shows every event that was appended before the query", function* () {
     const projections = yield* Projections
     const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
@@ -139,7 +139,7 @@ layer(testLayer, { excludeTestServices: true })("Projections", (it) => {
   })
 })
 
-describe("Projections in the background", () => {
+describe("Background projections", () => {
   it.live("advance past an event with a text that Postgres cannot convert to JSON", () =>
     Effect.gen(function* () {
       const projections = yield* Projections

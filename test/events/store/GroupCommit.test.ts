@@ -25,15 +25,18 @@ const held = Effect.gen(function* () {
   return { ask, batches, first, go: Deferred.succeed(go, undefined) }
 })
 
-it.effect("puts all waiting inputs into the next batch, and returns to each caller the result of its input", function* () {
-  const { ask, batches, first, go } = yield* held
-  const others = [yield* ask(2), yield* ask(3)]
-  yield* go
-  assert.deepStrictEqual(yield* Effect.forEach([first, ...others], Fiber.join), [2, 4, 6])
-  assert.deepStrictEqual(batches, [[1], [2, 3]])
-})
+it.effect(
+  "a group commit puts all waiting inputs into the next batch, and returns to each caller the result of its input",
+  function* () {
+    const { ask, batches, first, go } = yield* held
+    const others = [yield* ask(2), yield* ask(3)]
+    yield* go
+    assert.deepStrictEqual(yield* Effect.forEach([first, ...others], Fiber.join), [2, 4, 6])
+    assert.deepStrictEqual(batches, [[1], [2, 3]])
+  }
+)
 
-it.effect("rejects callers beyond the maximum number of waiting callers", function* () {
+it.effect("a group commit rejects callers beyond the maximum number of waiting callers", function* () {
   const { ask, go } = yield* held
   const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
   assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
@@ -41,21 +44,24 @@ it.effect("rejects callers beyond the maximum number of waiting callers", functi
   assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
 })
 
-it.effect("rejects callers that have waited for 3 s when a batch begins, without running their inputs", function* () {
-  const { ask, batches, first, go } = yield* held
-  const early = yield* ask(2)
-  yield* TestClock.adjust("2 seconds")
-  const late = yield* ask(3)
-  yield* TestClock.adjust("1100 millis")
-  yield* go
-  assert.strictEqual(yield* Fiber.join(first), 2, "the batch in flight completes")
-  assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
-  assert.strictEqual(yield* Fiber.join(late), 6)
-  assert.deepStrictEqual(batches, [[1], [3]])
-  assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
-})
+it.effect(
+  "a group commit rejects callers that have waited for 3 s when a batch begins, without running their inputs",
+  function* () {
+    const { ask, batches, first, go } = yield* held
+    const early = yield* ask(2)
+    yield* TestClock.adjust("2 seconds")
+    const late = yield* ask(3)
+    yield* TestClock.adjust("1100 millis")
+    yield* go
+    assert.strictEqual(yield* Fiber.join(first), 2, "the batch in flight completes")
+    assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
+    assert.strictEqual(yield* Fiber.join(late), 6)
+    assert.deepStrictEqual(batches, [[1], [3]])
+    assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
+  }
+)
 
-it.effect("returns results to all other callers, and to later ones, if one callback throws", function* () {
+it.effect("a group commit returns results to all other callers, and to later ones, if one callback throws", function* () {
   const { ask, first, go } = yield* held
   first.addObserver(() => assert.fail("this caller throws"))
   const beside = yield* ask(2)

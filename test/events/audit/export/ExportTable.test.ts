@@ -40,7 +40,7 @@ const rowIn = (name: string, type: string, data: object) => {
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const keyId = "019371c0-5f00-7000-8000-0000000000a1"
 
-it("exports plans and keys as tables, with the author and reason of each change", () => {
+it("an export has tables of plans and keys, with the author and reason of each change", () => {
   assert.strictEqual(
     rowIn("plans.csv", "PlanChanged", { account_id: accountId, plan: "business", per_month: 3 }),
     `"changed";"${accountId}";"business";3;"cli";"carol";"'=order"`
