@@ -1,4 +1,4 @@
-/** An export has the events from position `from` to before `to`, of `size` signed events. */
+/** An export has the events at positions `from` (inclusive) to `to` (exclusive) of a log with `size` signed events. */
 export interface Extent {
   readonly from: number
   readonly to: number

@@ -22,7 +22,7 @@ const which = "give the log's public key with --key. The service prints it at st
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
-/** Returns the keys in the text itself or in the file with this path. A path, like a key, may contain plus signs. */
+/** Returns the keys in `text`, which is keys or the path of a file with keys. A path, like a key, may contain plus signs. */
 export const given = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))

@@ -19,7 +19,7 @@ export interface Sighting {
   readonly at: string
 }
 
-/** Returns the keys in the texts themselves or in the files with these paths. A path, like a key, may contain plus signs. */
+/** Returns the keys of witnesses. Each text is a key or the path of a file with a key. A path, like a key, may contain plus signs. */
 export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const read = Effect.fnUntraced(function* (text: string) {

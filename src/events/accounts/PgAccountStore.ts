@@ -27,7 +27,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 /** Maximum number of concurrent changes per replica. Changes wait for each other's locks and must not occupy all connections. */
 const maxChanges = 2
 const changePatience = "10 seconds"
-/** Maximum number of times that a change is decided, because another writer appended to the stream meanwhile. */
+/** Maximum attempts of a change. An attempt fails if another writer appends to the stream meanwhile. */
 const maxDecisions = 5
 /** Events per page of an account's stream, and maximum number of pages. An account gets at most about 100 events a month. */
 const pageSize = 1_000

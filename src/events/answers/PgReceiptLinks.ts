@@ -27,7 +27,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-/** Maximum number of times that a change is decided, because another link of the receipt changed concurrently. */
+/** Maximum attempts of a change. An attempt fails if another link of the receipt is changed meanwhile. */
 const maxDecisions = 5
 
 const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
@@ -130,7 +130,7 @@ const make = Effect.gen(function* () {
   return ReceiptLinks.of({ create, list, revoke, open })
 })
 
-/** Creates a function that returns whether the account that owns a key now is open. */
+/** Creates a function that returns whether the current account of an API key is open. */
 const makeIsAccountOpen = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,

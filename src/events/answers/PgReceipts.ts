@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
   return ReceiptReader.of({ find, holderOf, page })
 })
 
-/** Creates a function that returns whether an account owns a key now. The owner of a key may read all receipts of the key. */
+/** Creates a function that returns whether an API key belongs to an account now. This account may read all receipts of the key. */
 const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.String,

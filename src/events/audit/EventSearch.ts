@@ -20,7 +20,7 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 
-  /** Returns a condition that cannot use the index of its column: another condition of the same query leaves fewer events. */
+  /** Returns a condition that the planner cannot look up in the index of its column. Another condition of the query is more selective. */
   const unindexed = (column: string, value: string | null) =>
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
@@ -65,7 +65,10 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
     return accountId === null ? [] : [sql`k.account_id = ${accountId}::uuid`]
   }
 
-  /** Finds events of other types than the commonest, by key, or else by account, or else by type: the fewest events first. */
+  /**
+   * Returns the query for events of all types but the commonest. It uses the index by key, or else by account, or else by type: a key
+   * has fewer events than an account, and an account fewer than a type.
+   */
   const rarer = ({ accountId, keyId, type }: AuditFilter, limit: number) => {
     const ofType = unindexed("type", type)
     if (keyId !== null) {

@@ -159,7 +159,7 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     )
   })
 
-  /** Returns the tiles to which the nodes add hashes, with these hashes. Fails if stored hashes differ from the nodes. */
+  /** Returns the stored tiles that lack hashes of these nodes, completed with the hashes. Fails if stored hashes differ from the nodes. */
   const missing = Effect.fnUntraced(function* (nodes: ReadonlyArray<Node>) {
     const updates = growths(nodes)
     const stored = yield* tree.readTiles(updates.map(({ index, level }) => ({ index, level, width: tileWidth })))

@@ -51,7 +51,7 @@ const completed = Metrics.gauge("vatproof.scrub.completed", {
   description: "When the last pass over the whole log ended, in seconds since 1970"
 })()
 
-/** The lease of the scrubbing replica, and its progress. */
+/** Creates the functions that claim the lease of the scrubber and store its progress. */
 const makeLease = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
   const lease = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`

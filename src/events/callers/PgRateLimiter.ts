@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
     Result: Schema.Struct({ granted: Schema.Boolean }),
     execute: ({ bucket, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${BigInt(ms)}) AS granted`
   })
-  // Not retried: a retry would find the lease that an attempt acquired whose response was lost.
+  // Not retried: if the response of an attempt is lost, a retry finds the lease that this attempt acquired.
   const acquireLease = (bucket: string, length: Duration.Input) =>
     findLease({ bucket, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
       QueryPolicy.withRetry("0 millis"),

@@ -57,7 +57,10 @@ const descend = (size: number, target: number, arrived: (here: Range) => boolean
 
 const inclusion = (index: number, size: number) => descend(size, index, ({ from, to }) => to - from === 1).steps
 
-/** Walks towards the last leaf of the old tree, down to the subtree that ends with this leaf in both trees. */
+/**
+ * Walks in the new tree towards the last leaf of the old tree, down to the first subtree that ends with this leaf. Both trees contain
+ * this subtree.
+ */
 const consistency = (oldSize: number, newSize: number) => descend(newSize, oldSize - 1, ({ to }) => to === oldSize)
 
 const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0

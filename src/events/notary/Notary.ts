@@ -117,7 +117,7 @@ const makeGrow = Effect.gen(function* () {
   })
 })
 
-/** Repeats iterations. Ends, so that this replica stops signing, if the log contradicts the signed history. */
+/** Repeats the iteration. Ends if the log contradicts the signed history, so that this replica stops signing. */
 const keepIterating = (
   iteration: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | NotaryRefusals.LogForked>,
   integrity: Integrity["Service"]

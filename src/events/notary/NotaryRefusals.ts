@@ -16,7 +16,7 @@ import { hashesIn, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** The log is not the one that was signed. An operator must decide which of the two is right. */
+/** The log contradicts its signed history. An operator must decide which of the two is right. */
 export class LogForked extends Schema.TaggedError<LogForked>()("LogForked", { message: Schema.String }) {}
 
 /** A checkpoint that this machine stored outside the database, in the file `at`. */

@@ -56,7 +56,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Creates a function that returns the answers in the events at some positions. A cached answer is in an earlier event. */
+/** Creates a function that returns the answers of the events at these positions. An event with a cached answer refers to an earlier event. */
 const makeAnswers = Effect.gen(function* () {
   const { findAt } = yield* makeQueries
   const { verified } = yield* SignedLeaves.make

@@ -65,7 +65,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     execute: ({ batchId, uploadId }) =>
       sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
   }),
-  // Reads the first chunk of the batch after `after` by id. After the last batch, continues with the first one.
+  // Reads the first chunk of the batch whose id follows `after`; after the last batch, that of the first batch.
   next: SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Spooled,
@@ -195,7 +195,7 @@ const makeEndNext = Effect.gen(function* () {
     const batch = yield* queries.nextCancelled(BigInt(after)).pipe(QueryPolicy.withRetry(retryFor))
     if (Option.isNone(batch)) return null
     const { account_id, batch_id, cancelled_by, is_spooled, item, key_id } = batch.value
-    // The items of spooled chunks are cancelled when the chunks are opened.
+    // The items of spooled chunks are cancelled when the chunks are appended.
     if (item === null) return is_spooled ? null : Number(cancelled_by)
     const first = item - (item % batchItems.chunk)
     const { event, identity } = cancellationOf(crypto, { batch_id, account_id, key_id, first }, batchItems.chunk)

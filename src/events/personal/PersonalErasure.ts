@@ -23,7 +23,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 const searchStep = 200_000
 /** Timeout of a statement, which is also the time for which it is retried. */
 const retryFor = "30 seconds"
-/** Maximum attempts of a change, because a concurrent change of the same documents makes it fail. */
+/** Maximum attempts of a change. An attempt fails if the same documents are changed concurrently. */
 const maxAttempts = 5
 
 /** Selects personal documents: about a VAT ID, of one receipt, or of all calls of an account. */

@@ -40,7 +40,7 @@ export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   static readonly columns = `log_id, position, stream_id, version, event_id, type, schema_version,
     ${instant("occurred_at")}, ${instant("recorded_at")},
     correlation_id, causation_id, encode(trace_id, 'hex') AS trace_id, meter_id, units, data, metadata`
-  /** The columns of a SELECT from a subquery with this alias that selected `columns`. */
+  /** The columns of a SELECT from a subquery that has this alias and selects `columns`. */
   static readonly columnsOf = (alias: string) =>
     Object.keys(this.fields)
       .map((name) => `${alias}.${name}`)

@@ -1,5 +1,5 @@
 /**
- * Formats a span as W3C's `traceparent` (https://www.w3.org/TR/trace-context/, read 2026-11) and parses it. A stored row can so refer
+ * Formats a span as W3C's `traceparent` (https://www.w3.org/TR/trace-context/, read 2026-11) and parses it. A stored row can thus refer
  * to the request that wrote it.
  */
 import { Effect, Tracer } from "effect"

@@ -18,7 +18,7 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Creates a function that verifies a proof and returns the proved position. Verifies a checkpoint once that consecutive proofs share. */
+/** Creates a function that verifies a proof and returns the proved position. Verifies the checkpoint only if the last proof had another. */
 const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }

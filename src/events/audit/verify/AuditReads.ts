@@ -7,7 +7,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** A verification takes minutes and survives a restart of the database of this duration. */
+/** Time for which a verification, which takes minutes, retries while the database restarts. */
 const retryFor = "30 seconds"
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {

@@ -10,7 +10,7 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** A verification takes minutes and survives a restart of the database of this duration. */
+/** Time for which a verification, which takes minutes, retries while the database restarts. */
 const retryFor = "30 seconds"
 
 /** A stored personal document: its text, null once erased, and the end of its retention (UTC with milliseconds). */
