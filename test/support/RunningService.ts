@@ -262,16 +262,6 @@ export const layerSharedGround = Layer.effectDiscard(
 export const layerShared = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerSharedGround))
 
-/** Waits until a replica finds its sources operational. Moves its clock ahead by the minutes that this takes. */
-export const recover = ({ get, travel }: Replica) =>
-  Effect.andThen(travel("20 seconds"), get("/v1/status")).pipe(
-    Effect.repeat({
-      until: ({ text }) => !/"sources":.*"(?:degraded|unavailable)".*"member_states"/u.test(text),
-      schedule: Schedule.spaced("10 millis")
-    }),
-    Effect.timeout("10 seconds")
-  )
-
 /** Changes the plan of a key's account, without an event. */
 export const setPlan = Effect.fnUntraced(function* (key: string, plan: PlanName) {
   const sql = yield* SqlClient.SqlClient

@@ -144,25 +144,4 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the keys of 
     yield* revoke(both[1], token, keys[3]?.id ?? "")
     assert.strictEqual((yield* create(both[0], token)).status, 201)
   })
-
-  it.effect("are limited to 50 in a calendar month, including revoked ones", function* () {
-    const service = yield* RunningService.make()
-    const { email, token } = yield* People.newUser(service)
-    const pair = Effect.gen(function* () {
-      const replies = yield* Effect.all([create(service, token), create(service, token)], { concurrency: "unbounded" })
-      const keys = yield* list(service, token)
-      for (const { id } of keys.filter(({ revoked }) => !revoked)) yield* revoke(service, token, id)
-      return count(replies, 201)
-    })
-    let issued = 0
-    for (let round = 0; round < 25; round += 1) issued += yield* pair
-    assert.strictEqual(issued, 50)
-    const refused = yield* create(service, token)
-    assert.include(assertProblem(refused, "RATE_LIMIT_EXCEEDED").message, "50")
-    const seconds = Number(refused.headers["retry-after"])
-    assert.isTrue(seconds > 0 && seconds <= 31 * 86_400, refused.headers["retry-after"])
-    yield* service.travel({ seconds: seconds + 1 })
-    const later = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
-    assert.strictEqual((yield* create(service, later)).status, 201)
-  })
 })

@@ -3,6 +3,7 @@ import { SqlClient } from "effect/sql"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
+import { whileLocked } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -200,10 +201,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
 
   it.effect("shows a page that asks to retry during a database outage", function* () {
     const service = yield* RunningService.make()
-    const sql = yield* SqlClient.SqlClient
-    const page = yield* sql.withTransaction(
-      Effect.andThen(sql`LOCK TABLE vatproof.mail_tokens`, get(service, "0".repeat(64), accept))
-    )
+    const page = yield* whileLocked(service, "mail_tokens", get(service, "0".repeat(64), accept))
     assert.strictEqual(page.status, 503)
     assert.strictEqual(page.headers["retry-after"], "2")
     assert.include(page.text, "<h1>Please open the link again</h1>")

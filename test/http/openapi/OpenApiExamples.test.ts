@@ -1,6 +1,6 @@
 /** Records the examples of the OpenAPI document from responses of the service with the sandbox's sources. */
 import { expect } from "@effect/vitest"
-import { Effect, Fiber, Redacted, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
@@ -8,15 +8,14 @@ import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/suppor
 import { command } from "#test/support/CommandLine.ts"
 import { described, operations } from "#test/support/Description.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
-import * as Network from "#test/support/Network.ts"
 import { why } from "#test/support/Operations.ts"
+import { whileLocked } from "#test/support/Outages.ts"
 import { confirm, muster, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply } from "#test/support/ServiceClient.ts"
 import { assert, it, layer } from "#test/support/Test.ts"
-import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const file = join(import.meta.dirname, "../../../src/http/openapi/examples.json")
 
@@ -262,11 +261,12 @@ const record = Effect.gen(function* () {
     send(service.port, "POST /v1/register HTTP/1.1", [`content-type: ${type}`, `content-length: ${body.length}`], body)
   const idempotent = (vat_id: string) =>
     service.post(submissions, { vat_id }, { key, headers: { "idempotency-key": "8e03978e-40d5-43dd-bc93-6894a57f9324" } })
-  // The source answers this request after two seconds.
-  const slow = yield* Effect.forkChild(idempotent("ATU10999701"))
-  yield* Effect.repeat(sandbox.checks({ vatId: "ATU10999701" }), { until: (checks) => checks > 0 })
-  keepError("IDEMPOTENCY_IN_PROGRESS", yield* idempotent("ATU10999701"))
+  yield* sandbox.configure({ latency_ms: 500 })
+  const slow = yield* Effect.forkChild(idempotent("ATU10440005"))
+  yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+  keepError("IDEMPOTENCY_IN_PROGRESS", yield* idempotent("ATU10440005"))
   yield* Fiber.join(slow)
+  yield* sandbox.configure({ latency_ms: 0 })
   const errors = [
     ["IDEMPOTENCY_KEY_REUSED", idempotent("ATU12345678")],
     ["VALIDATION_ERROR", service.get(validation, { key, query: { force_live: "maybe" } })],
@@ -291,12 +291,12 @@ const record = Effect.gen(function* () {
         service.get(`${receiptsPath}/${receiptId}`, { key: paid })
       )
     ],
-    ["SOURCE_UNAVAILABLE", service.get("/v1/validate/FI10999301", { key })],
-    ["SERVICE_UNAVAILABLE", withoutDatabase]
+    ["SOURCE_UNAVAILABLE", service.get("/v1/validate/FI10999301", { key })]
   ] as const
   for (const [code, reply] of errors) keepError(code, yield* reply)
   yield* service.travel("25 hours")
   keepError("TOKEN_EXPIRED", yield* service.get("/v1/auth/verify-email", { query: { token: expired } }))
+  keepError("SERVICE_UNAVAILABLE", yield* whileLocked(service, "api_keys", service.get("/v1/usage", { key })))
   return examples
 })
 
@@ -307,16 +307,6 @@ const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.
 const decodeCreated = Schema.decodeUnknownEffect(Schema.Struct({ id: Schema.String }))
 const decodeRotated = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Array(Schema.Struct({ position: Schema.Int })) }))
-
-/** Returns the response of a replica that has lost its database. */
-const withoutDatabase = Effect.gen(function* () {
-  const { url } = yield* TestDatabase
-  const network = yield* Network.make(Redacted.value(url))
-  const replica = yield* RunningService.start({ DATABASE_URL: network.url })
-  const key = yield* replica.newKey
-  yield* network.cut
-  return yield* replica.get("/v1/usage", { key })
-})
 
 const hasExamples = (content: unknown) =>
   Schema.is(Schema.Struct({ examples: Schema.Record(Schema.String, Schema.Json) }))(content)

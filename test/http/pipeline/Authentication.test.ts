@@ -1,21 +1,12 @@
-import { DateTime, Effect } from "effect"
+import { DateTime } from "effect"
 import { fromEntropy } from "#domain/accounts/ApiKey.ts"
 import { billingPeriod } from "#domain/callers/Usage.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 /** A key with a valid checksum that was never issued. */
 const unknownKey = fromEntropy(new Uint8Array(64).fill(7)) ?? ""
-
-const statuses = (replies: ReadonlyArray<Reply>) => {
-  const counts: Record<number, number> = {}
-  for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1
-  return counts
-}
-
-const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key", (it) => {
   it.effect("that is invalid is rejected instead of treated as anonymous", function* () {
@@ -92,14 +83,6 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
     assert.match(refused.headers["ratelimit"] ?? "", /^"minute";r=0;t=\d+$/u)
     assert.strictEqual(refused.headers["x-service-usage"], "9/10")
     assert.containSubset(yield* validate("ATU12345678", { from: "203.0.113.2" }), { status: 200 })
-  })
-
-  it.effect("is exact over several replicas", function* () {
-    const first = yield* RunningService.make(RunningService.ownLimits)
-    const second = yield* RunningService.make(RunningService.ownLimits)
-    const key = yield* first.newKey
-    const asked = times(40, (index) => (index % 2 === 0 ? first : second).validate("ATU12345678", { key }))
-    assert.deepStrictEqual(statuses(yield* Effect.all(asked, { concurrency: "unbounded" })), { 200: 10, 429: 30 })
   })
 })
 

@@ -155,25 +155,6 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assertProblem(yield* client.get(path), "NOT_FOUND")
   })
 
-  it.effect("is valid for the requested number of days, 30 by default", function* () {
-    const { key, receiptId } = yield* started
-    const replica = yield* RunningService.make({ PUBLIC_URL: publicUrl })
-    const links = `${receiptsPath}/${receiptId}/links`
-    for (const expires_in_days of [0, -1, 366, 1.5, "7", null]) {
-      assertProblem(yield* replica.post(links, { expires_in_days }, { key }), "VALIDATION_ERROR")
-    }
-    const short = yield* share(replica, receiptId, { key }, { expires_in_days: 1 })
-    const usual = yield* share(replica, receiptId, { key })
-    yield* replica.travel("23 hours")
-    assert.strictEqual((yield* replica.get(short.path)).status, 200)
-    yield* replica.travel("1 hour")
-    assertProblem(yield* replica.get(short.path), "NOT_FOUND")
-    yield* replica.travel("28 days")
-    assert.strictEqual((yield* replica.get(usual.path)).status, 200)
-    yield* replica.travel("1 day")
-    assertProblem(yield* replica.get(usual.path), "NOT_FOUND")
-  })
-
   it.effect("is limited to 20 valid ones per receipt, even under concurrent requests", function* () {
     const { client, key, receiptId } = yield* started
     for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })
@@ -205,5 +186,23 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assert.containSubset(yield* client.get(links, { key }), { status: 200, body: { data: [{ link_id: linkId }] } })
     assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })).status, 200)
     assertProblem(yield* client.get(path), "NOT_FOUND")
+  })
+
+  it.effect("is valid for the requested number of days, 30 by default", function* () {
+    const { client: replica, key, receiptId } = yield* started
+    const links = `${receiptsPath}/${receiptId}/links`
+    for (const expires_in_days of [0, -1, 366, 1.5, "7", null]) {
+      assertProblem(yield* replica.post(links, { expires_in_days }, { key }), "VALIDATION_ERROR")
+    }
+    const short = yield* share(replica, receiptId, { key }, { expires_in_days: 1 })
+    const usual = yield* share(replica, receiptId, { key })
+    yield* replica.travel("23 hours")
+    assert.strictEqual((yield* replica.get(short.path)).status, 200)
+    yield* replica.travel("1 hour")
+    assertProblem(yield* replica.get(short.path), "NOT_FOUND")
+    yield* replica.travel("28 days")
+    assert.strictEqual((yield* replica.get(usual.path)).status, 200)
+    yield* replica.travel("1 day")
+    assertProblem(yield* replica.get(usual.path), "NOT_FOUND")
   })
 })

@@ -84,7 +84,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
   it.effect("returns a receipt at once on every replica", function* () {
     const { client, key } = yield* started
     const replicas = [yield* RunningService.make(), yield* RunningService.make()]
-    for (const vatId of vatIds(10)) {
+    for (const vatId of vatIds(3)) {
       const id = yield* Effect.flatMap(confirm(client, vatId, key), receiptIdOf)
       const replies = yield* Effect.all(
         replicas.map((replica) => replica.ask(`${list}/${id}`, { key })),
@@ -153,7 +153,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
       [20, 3]
     )
     assert.deepStrictEqual(pages.flat(), issued)
-    for (const limit of [1, 7, 22, 23, 24, 100]) {
+    for (const limit of [7, 23]) {
       const some = yield* allPages(client, key, { limit: String(limit) })
       assert.deepStrictEqual(some.flat(), issued)
       assert.strictEqual(some.length, Math.ceil(23 / limit))
@@ -217,15 +217,15 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
 
   it.effect("neither repeats nor skips a receipt while others are issued", function* () {
     const { client, key } = yield* started
-    const before = (yield* issue(client, key, vatIds(17, 100_440_300))).toReversed()
+    const before = (yield* issue(client, key, vatIds(9, 100_440_300))).toReversed()
     const more = Effect.all(
-      vatIds(3, 100_440_400).map((vatId) => confirm(client, vatId, key)),
+      vatIds(2, 100_440_400).map((vatId) => confirm(client, vatId, key)),
       { concurrency: "unbounded" }
     )
     const pages = yield* allPages(client, key, { limit: "4" }, more)
     assert.deepStrictEqual(pages.flat(), before)
     const afterwards = (yield* allPages(client, key, { limit: "100" })).flat()
-    assert.strictEqual(new Set(afterwards).size, 17 + 3 * pages.length)
-    assert.deepStrictEqual(afterwards.slice(-17), before)
+    assert.strictEqual(new Set(afterwards).size, 9 + 2 * pages.length)
+    assert.deepStrictEqual(afterwards.slice(-9), before)
   })
 })

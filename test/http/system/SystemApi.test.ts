@@ -2,6 +2,7 @@ import { DateTime, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { recovered } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -32,7 +33,7 @@ const start = Effect.gen(function* () {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
   const service = yield* RunningService.RunningService
-  yield* RunningService.recover(service)
+  yield* recovered(service)
   const key = yield* service.newKey
   const status = Effect.flatMap(service.get("/v1/status"), ({ body }) => decodeStatus(body))
   /** Validates new VAT IDs until the source's breaker is open. */

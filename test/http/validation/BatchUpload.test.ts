@@ -42,10 +42,21 @@ describe("an upload", () => {
     ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A cell must end at its closing quotation mark"],
     ["csv", "a,b\n1,2", 1, "The first line must name the columns"]
   ] as const)("with invalid %s is rejected with the number of the line", function* ([format, body, line, problem]) {
-    for (const partSize of [3, 4096]) {
+    for (const partSize of [3, 65_536]) {
       const error = yield* Effect.flip(read(format, body, partSize))
       assert.strictEqual(error._tag === "InvalidUpload" ? error.line : undefined, line, String(error))
       assert.include(error.message, problem)
+    }
+  })
+
+  it.effect("has at most 50,000 items and 500,000 lines", function* () {
+    const item = '{"custom_id":"a","vat_id":""}\n'
+    assert.lengthOf(yield* read("ndjson", item.repeat(50_000), 65_536), 50_000)
+    for (const [body, line] of [
+      [item.repeat(50_001), 50_001],
+      ["\n".repeat(500_001), 500_001]
+    ] as const) {
+      assert.containSubset(yield* Effect.flip(read("ndjson", body, 65_536)), { _tag: "InvalidUpload", line })
     }
   })
 })

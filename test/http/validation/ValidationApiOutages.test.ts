@@ -2,6 +2,7 @@ import { Effect, Fiber } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
+import { recovered } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -12,7 +13,7 @@ const takeDown = Effect.fnUntraced(function* (down: "vies" | "both" | "none") {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
   const service = yield* RunningService.RunningService
-  yield* RunningService.recover(service)
+  yield* recovered(service)
   yield* sandbox.configure({ vies_available: down === "none", bzst_available: down !== "both" })
   return { ...service, sandbox, key: yield* service.newKey }
 })
