@@ -1,4 +1,4 @@
-/** POST and GET /v1/auth/api-keys, POST /v1/auth/api-keys/claim, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
+/** Declares POST and GET /v1/auth/api-keys, POST /v1/auth/api-keys/claim, DELETE /v1/auth/api-keys/{id} (rules 3, 42). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyLabel } from "#domain/accounts/ApiKeyList.ts"
@@ -64,7 +64,8 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       OpenApi.annotations({
         identifier: "createApiKey",
         summary: "Issue an API key",
-        description: "An account has at most 25 active keys and receives at most 50 per calendar month."
+        description:
+          "Issues a new key to the account. An account has at most 25 active keys and receives at most 50 per calendar month."
       })
     )
   )
@@ -94,7 +95,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
         identifier: "claimApiKey",
         summary: "Claim the API key of an agent",
         description:
-          "Moves a key that POST /v1/register issued to your account. The key itself proves that it is yours. From then on your account's plan applies to the key, your account lists and " +
+          "Moves a key from POST /v1/register into your account. The key itself proves that it is yours. From then on your account's plan applies to the key, your account lists and " +
           "can revoke it, and its receipts, earlier ones included, are readable with your login. The key stays valid and its usage of the month continues. " +
           "If it replaced another key less than 24 hours ago, the replaced key ends. Claiming a key again changes nothing. A key of an account with a login cannot be claimed. " +
           "A claimed key counts as an issued key of your account."
@@ -110,7 +111,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       OpenApi.annotations({
         identifier: "revokeApiKey",
         summary: "Revoke an API key",
-        description: "Irreversible. Revoking it again changes nothing."
+        description: "The key can never be used again. Revoking a revoked key changes nothing."
       })
     )
   )

@@ -1,4 +1,4 @@
-/** POST /v1/keys/rotate and DELETE /v1/keys/self: operations of a client on its own key, without a login. */
+/** Declares POST /v1/keys/rotate and DELETE /v1/keys/self: operations of a client on its own key, without a login. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
@@ -50,7 +50,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
         identifier: "rotateApiKey",
         summary: "Replace the API key of this request",
         description:
-          "The new key keeps the usage and the receipts of the old one. A key that was replaced earlier ends at once. " +
+          "Returns a new key with the usage and the receipts of the old one. A key that was replaced earlier ends at once. " +
           "A rotation counts as an issued key: at most 50 per calendar month."
       })
     )

@@ -1,4 +1,4 @@
-/** POST /v1/auth/login (rules 50, 51). */
+/** Declares POST /v1/auth/login (rules 50, 51). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
@@ -36,7 +36,7 @@ export class LoginApi extends HttpApiGroup.make("login")
         identifier: "logIn",
         summary: "Log in",
         description:
-          "After too many failed logins from one client address further ones are 429. After too many failed logins of one account from many addresses each attempt takes two seconds longer; the right password still works."
+          "Returns an access token. After too many failed logins from one client address further ones are 429. After too many failed logins of one account from many addresses each attempt takes two seconds longer; the right password still works."
       })
     )
   )

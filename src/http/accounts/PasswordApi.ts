@@ -1,4 +1,4 @@
-/** Endpoints that set a new password: with the token of a mail, or with the current password (rule 51). */
+/** Declares the endpoints that set a new password: with the token of a mail, or with the current password (rule 51). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { NewPassword } from "#domain/login/Passwords.ts"
@@ -48,7 +48,7 @@ const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-
     identifier: "requestPasswordReset",
     summary: "Request a mail to set a new password",
     description:
-      "Response and response time do not depend on whether an account has this address. At most one mail per 10 minutes and five per 24 hours are sent."
+      "Sends a mail with a link to set a new password, if an account has this address. Response and response time do not tell whether one has. An account gets at most one mail in 10 minutes and five in 24 hours."
   })
 )
 
@@ -82,7 +82,7 @@ const reset = HttpApiEndpoint.post("resetPassword", "/v1/auth/password-reset/con
     identifier: "resetPassword",
     summary: "Set a new password with the token of the mail",
     description:
-      "A token works once, within one hour. All logins of the account end, and its address is confirmed. A client whose Accept prefers text/html gets a page; other clients get JSON."
+      "Sets the password of the account that got the mail. A token works once, within one hour. All logins of the account end, and its address is confirmed. A client whose Accept prefers text/html gets a page; other clients get JSON."
   })
 )
 
@@ -97,7 +97,8 @@ const change = HttpApiEndpoint.post("changePassword", "/v1/auth/password", {
   OpenApi.annotations({
     identifier: "changePassword",
     summary: "Change the password",
-    description: "All logins of the account end, this one included. The response has a new token."
+    description:
+      "Sets a new password. All logins of the account end, including that of this request. The response has a new token."
   })
 )
 

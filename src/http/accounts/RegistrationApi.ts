@@ -1,4 +1,4 @@
-/** POST /v1/register (rules 43, 87). */
+/** Declares POST /v1/register (rules 43, 87). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/email/EmailAddress.ts"
@@ -63,7 +63,8 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       OpenApi.annotations({
         identifier: "registerAgent",
         summary: "Get an API key at once",
-        description: "For agents and first tests. Needs no password and sends no mail."
+        description:
+          "Creates an account on the free plan, and returns its API key. For agents and first tests: needs no password and sends no mail."
       })
     )
   )

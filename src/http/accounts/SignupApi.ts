@@ -1,4 +1,4 @@
-/** POST /v1/auth/signup, GET and POST /v1/auth/verify-email (rules 47-49). */
+/** Declares POST /v1/auth/signup, GET and POST /v1/auth/verify-email (rules 47-49). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "#domain/email/EmailAddress.ts"
@@ -53,7 +53,7 @@ const tokenErrors = [
   page.pipe(HttpApiSchema.status(503))
 ] as const
 const verification =
-  "A token works once, within 24 hours. A client whose Accept prefers text/html gets a page, in English or German by its Accept-Language; " +
+  "Confirms the email address of an account by the token of the mail. A token works once, within 24 hours. A client whose Accept prefers text/html gets a page, in English or German by its Accept-Language; " +
   "other clients get JSON."
 
 export class SignupApi extends HttpApiGroup.make("signup")
@@ -73,7 +73,7 @@ export class SignupApi extends HttpApiGroup.make("signup")
         identifier: "signUp",
         summary: "Create an account with a password",
         description:
-          "The user of a browser gets a mail with a link that confirms the address. A client whose User-Agent does not contain Mozilla/ is verified at once and gets a token."
+          "Creates an account. The user of a browser gets a mail with a link that confirms the address. A client whose User-Agent does not contain Mozilla/ is verified at once and gets a token."
       })
     )
   )

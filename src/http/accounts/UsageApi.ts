@@ -1,4 +1,4 @@
-/** GET /v1/usage (rules 36-38). */
+/** Declares GET /v1/usage (rules 36-38). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
@@ -34,7 +34,7 @@ export class UsageApi extends HttpApiGroup.make("usage")
       OpenApi.annotations({
         identifier: "getUsage",
         summary: "Get the usage of this API key",
-        description: "A period is a calendar month in UTC."
+        description: "Returns the plan of the API key and its validations in this period. A period is a calendar month in UTC."
       })
     )
   )

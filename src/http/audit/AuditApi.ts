@@ -1,4 +1,4 @@
-/** Endpoints under /v1/audit: the log and its proofs for auditors, and the public checkpoint and tiles that verify them. */
+/** Declares the endpoints under /v1/audit: the log and its proofs for auditors, and the public checkpoint and tiles that verify them. */
 import { DateTime, Effect, Option, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AuditorRequired, ProofReaderRequired } from "#http/audit/AuditAuthentication.ts"
@@ -91,7 +91,9 @@ export const AuditEvent = Schema.Struct({
 
 const AuditEvents = Schema.Struct({
   data: Schema.Array(AuditEvent),
-  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque, valid for a day; null at the end of the log" })
+  next_cursor: Schema.NullOr(Schema.String).annotate({
+    description: "Cursor of the next page, opaque and valid for a day; null at the end of the log"
+  })
 }).annotate({ identifier: "AuditEvents", description: "A page of events" })
 
 const ProvedEvent = Schema.Struct({
@@ -179,7 +181,8 @@ const event = HttpApiEndpoint.get("event", "/v1/audit/events/:position", {
   OpenApi.annotations({
     identifier: "getAuditEvent",
     summary: "Get an event by its position",
-    description: "An auditor of one account sees only the events of that account. The log records each reading.",
+    description:
+      "Returns one event. An auditor of one account sees only the events of that account. The log records each reading.",
     transform: numberParameters({ position: Position })
   })
 )
@@ -199,7 +202,7 @@ const proof = HttpApiEndpoint.get("proof", "/v1/audit/proofs/:subject", {
     identifier: "getAuditProof",
     summary: "Prove that an event is in the log",
     description:
-      "For auditors, and for the API key that the receipt was issued to. `vatproof audit verify --proof FILE` verifies the proof offline. " +
+      "Returns a proof that an event, such as the issue of a receipt, is in the log. For auditors, and for the API key of the receipt. `vatproof audit verify --proof FILE` verifies the proof offline. " +
       `Accept selects the proof (${plain}, the default) or the proof with its event (${json}).`
   })
 )
@@ -211,7 +214,8 @@ const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
   OpenApi.annotations({
     identifier: "getCheckpoint",
     summary: "Get the newest signed checkpoint",
-    description: "Public. Keep copies: with a copy you can verify that a later log continues this one."
+    description:
+      "Returns the size and the root hash of the log, signed. Public. Keep copies: with a copy you can verify that a later log continues this one."
   })
 )
 
@@ -224,7 +228,7 @@ const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
   OpenApi.annotations({
     identifier: "getTile",
     summary: "Get a tile of the signed tree",
-    description: "Public (c2sp.org/tlog-tiles): hashes of the log without its content."
+    description: "Returns hashes of the log (c2sp.org/tlog-tiles). Public, because hashes do not reveal the events."
   })
 )
 

@@ -73,7 +73,7 @@ const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParamet
   return { name, ...rest, ...described, schema: bare, ...(example === undefined ? {} : { example }) }
 }
 
-/** Completes a request body. A missing body decodes as null: if the schema allows null, the body is optional, and the other alternative is its schema. */
+/** Completes a request body. A missing body decodes as null, so a body is optional if its schema allows null. Its schema is then the other alternative. */
 const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecRequestBody) => {
   const schema = content["application/json"]?.schema
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []

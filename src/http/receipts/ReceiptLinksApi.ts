@@ -1,4 +1,4 @@
-/** Endpoints that create, list, revoke and open links to a receipt (rule 34). */
+/** Declares the endpoints that create, list, revoke and open links to a receipt (rule 34). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { linkDays, LinkMaker, usualLinkDays } from "#domain/receipts/ReceiptLink.ts"

@@ -1,4 +1,4 @@
-/** GET /v1/qualified-confirmations and /v1/qualified-confirmations/{receipt_id} (rule 34). */
+/** Declares GET /v1/qualified-confirmations and /v1/qualified-confirmations/{receipt_id} (rule 34). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Receipt, ReceiptSummary } from "#domain/receipts/Receipt.ts"
@@ -28,7 +28,7 @@ const ReceiptSummaryBody = ReceiptSummary.mapFields((fields) => ({ ...fields, is
 
 export const ReceiptList = Schema.Struct({
   data: Schema.Array(ReceiptSummaryBody),
-  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
+  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Cursor of the next page, opaque; null on the last page" })
 }).annotate({ identifier: "ReceiptList", description: "A page of receipts" })
 
 export const listQuery = {
@@ -72,7 +72,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
         identifier: "getQualifiedConfirmation",
         summary: "Get a receipt",
         description:
-          "Readable with the API key that requested the confirmation, or with a login of its account, also after the key is revoked. Others get 404. Accept selects JSON (default), a page (text/html) or a PDF (application/pdf). More than three concurrent PDFs of one key are 429."
+          "Returns a receipt. It is readable with the API key that requested the confirmation, or with a login of its account, also after the key is revoked. Others get 404. Accept selects JSON (default), a page (text/html) or a PDF (application/pdf). More than three concurrent PDFs of one key are 429."
       })
     )
   )

@@ -1,4 +1,4 @@
-/** GET /health and GET /v1/status (rules 6, 24). */
+/** Declares GET /health and GET /v1/status (rules 6, 24). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { SourceState } from "#domain/vat/Sources.ts"

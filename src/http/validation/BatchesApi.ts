@@ -1,4 +1,4 @@
-/** Endpoints under /v1/batches: many validations in one request (rules 81-85). */
+/** Declares the endpoints under /v1/batches: many validations in one request (rules 81-85). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
@@ -64,7 +64,9 @@ const BatchResult = Schema.Struct({
 }).annotate({ identifier: "BatchResult" })
 export type BatchResultBody = typeof BatchResult.Encoded
 
-const NextCursor = Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
+const NextCursor = Schema.NullOr(Schema.String).annotate({
+  description: "Cursor of the next page, opaque; null on the last page"
+})
 const BatchList = Schema.Struct({ data: Schema.Array(Batch), next_cursor: NextCursor }).annotate({ identifier: "BatchList" })
 const BatchResults = Schema.Struct({ data: Schema.Array(BatchResult), next_cursor: NextCursor }).annotate({
   identifier: "BatchResults",
@@ -118,7 +120,7 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     identifier: "submitBatch",
     summary: "Validate many VAT IDs",
     description:
-      "1 to 50,000 items, at most 20 MiB and 1 KiB per line. The batch is accepted or rejected as a whole; an error names the line and the problem. A malformed VAT ID " +
+      "Accepts 1 to 50,000 items, at most 20 MiB and 1 KiB per line. The batch is accepted or rejected as a whole; an error names the line and the problem. A malformed VAT ID " +
       "does not reject the batch: its item gets the result `invalid_format`. A VAT ID that occurs several times is validated and charged once. The batch counts as one " +
       "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota."
   })
@@ -133,7 +135,8 @@ const get = HttpApiEndpoint.get("get", "/v1/batches/:batch_id", {
   OpenApi.annotations({
     identifier: "getBatch",
     summary: "Get a batch and its progress",
-    description: "Readable by the API key that submitted it; others get 404.",
+    description:
+      "Returns the state and the counts of a batch. Only the API key that submitted the batch can read it; others get 404.",
     transform: numberParameters({ wait: Wait })
   })
 )

@@ -1,4 +1,4 @@
-/** Endpoints under /v1/validations: validations that may be answered later (rules 64-70). */
+/** Declares the endpoints under /v1/validations: validations that may be answered later (rules 64-70). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { plainText } from "#domain/kernel/PlainText.ts"
@@ -101,7 +101,7 @@ const ValidationSummary = Schema.Struct({
 
 const ValidationList = Schema.Struct({
   data: Schema.Array(ValidationSummary),
-  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Opaque; null on the last page" })
+  next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Cursor of the next page, opaque; null on the last page" })
 }).annotate({ identifier: "ValidationList", description: "A page of validations" })
 
 const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxWaitSeconds })).annotate({
@@ -175,7 +175,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
         identifier: "getValidation",
         summary: "Get a validation and its answer",
         description:
-          "Readable by the API key that submitted it; others get 404. With `wait` the response waits until the validation is no longer pending.",
+          "Returns a validation, with its answer if it has one. Only the API key that submitted the validation can read it; others get 404. With `wait` the response waits until the validation is no longer pending.",
         transform: numberParameters({ wait: Wait })
       })
     )

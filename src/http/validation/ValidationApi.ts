@@ -1,4 +1,4 @@
-/** GET /v1/validate/{vat_id} (rules 7-20). */
+/** Declares GET /v1/validate/{vat_id} (rules 7-20). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { plainText } from "#domain/kernel/PlainText.ts"
@@ -45,7 +45,7 @@ export const ValidationResult = Schema.Struct({
     description: "Normalized VAT ID with the prefix of VIES (Greece: EL)",
     examples: ["DE123456789"]
   }),
-  country_code: Schema.String.annotate({ description: "ISO 3166-1 alpha-2 (Greece: GR)", examples: ["DE"] }),
+  country_code: Schema.String.annotate({ description: "ISO 3166-1 alpha-2 code of the country (Greece: GR)", examples: ["DE"] }),
   vat_number: Schema.String.annotate({ description: "The number without the prefix", examples: ["123456789"] }),
   company_name: nullable(Schema.String, "Registered name, if the source discloses it"),
   company_address: nullable(Schema.String, "Registered address, if the source discloses it"),

@@ -138,7 +138,7 @@ export const warningOf = ({ served }: Validation, company: CompanyData | null) =
   return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
 }
 
-/** Formatted times by their objects. A cached answer is the same object in all requests, and formatting its time again would take microseconds. */
+/** Formatted times, by their DateTime objects. A cached answer is the same object in all requests, and formatting its time again would take microseconds. */
 const timestamps = new WeakMap<DateTime.Utc, string>()
 
 const timestampOf = (time: DateTime.Utc) => {

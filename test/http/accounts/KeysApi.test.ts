@@ -70,7 +70,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(service, secret), 401)
   })
 
-  it.effect("revokes itself on every replica, and is required for that", function* () {
+  it.effect("can revoke itself, which applies on every replica", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const key = yield* one.newKey
     assert.strictEqual(yield* statusOf(other, key), 200)

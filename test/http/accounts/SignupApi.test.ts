@@ -169,7 +169,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     assert.strictEqual(count(told, 201), 16)
   })
 
-  it.effect("without counting towards the limit of accounts", function* () {
+  it.effect("and then does not count towards the limit of accounts", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const from = "2001:db8:7:7::1"
     yield* People.signUp(service, "mine@example.com", { from })

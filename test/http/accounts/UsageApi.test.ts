@@ -55,7 +55,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("starts at zero at the beginning of a month", function* () {
+  it.effect("reports no usage at the beginning of a month", function* () {
     const service = yield* RunningService.make()
     const key = yield* service.newKey
     yield* service.validate("ATU12345678", { key })

@@ -54,7 +54,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.isAtLeast(pages.length, 2)
   })
 
-  it.effect("streams the whole log as lines in the order of positions, and serves a tile that never changes", function* () {
+  it.effect("streams the whole log as lines in the order of positions, and lets caches keep a tile", function* () {
     const service = yield* RunningService.RunningService
     yield* businessCaller
     const { headers } = yield* newAuditor()

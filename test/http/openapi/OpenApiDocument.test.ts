@@ -125,7 +125,7 @@ it("schemas have a form that client generators understand", () => {
   )
 })
 
-it("fields that are times by their name have the format date-time", () => {
+it("fields with the name of a time, such as created_at, have the format date-time", () => {
   const times = parts.flatMap(({ part, place }) =>
     /\/properties\/(?:\w+_at|timestamp|source_timestamp|last_checked|start|end)$/u.test(place) ? [{ part, place }] : []
   )

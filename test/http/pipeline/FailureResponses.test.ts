@@ -94,17 +94,17 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     ["XML", ["content-type: application/xml"], "<agent_id>x</agent_id>", "UNSUPPORTED_MEDIA_TYPE"],
     ["no body", [json], "", "VALIDATION_ERROR"],
     ["truncated JSON", [json], '{"agent_id":"x"', "VALIDATION_ERROR"],
-    ["no JSON", [json], "agent_id=x", "VALIDATION_ERROR"],
+    ["text that is no JSON", [json], "agent_id=x", "VALIDATION_ERROR"],
     ["JSON behind JSON", [json], '{"agent_id":"x"}{}', "VALIDATION_ERROR"],
     ["a number too large for JSON", [json], '{"agent_id":1e999}', "VALIDATION_ERROR"],
     ["a thousand brackets", [json], "[".repeat(1_000), "VALIDATION_ERROR"],
     ["a body of 17 KiB", [json], JSON.stringify({ agent_id: "x".repeat(17 * 1024) }), "PAYLOAD_TOO_LARGE"],
     ["a body of 2 MiB", [json], JSON.stringify({ agent_id: "x".repeat(2 * 1024 * 1024) }), "PAYLOAD_TOO_LARGE"]
-  ] as const)("rejects %s", function* ([, headers, body, code]) {
+  ] as const)("rejects a registration with %s", function* ([, headers, body, code]) {
     assertProblem(yield* register(headers, body), code)
   })
 
-  it.effect("rejects a request without its required body", function* () {
+  it.effect("rejects a registration without a body, with and without a content type", function* () {
     const { port } = yield* RunningService.RunningService
     for (const headers of [[json], []]) {
       assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", headers), "VALIDATION_ERROR")

@@ -94,7 +94,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
   })
 
-  it.effect("returns 404 after any change, also with the id of another receipt", function* () {
+  it.effect("is a 404 if any part of it is changed, also to the id of another receipt", function* () {
     const { client, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
     const another = yield* issue(client, key)

@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     }
   })
 
-  it.effect("of another key returns a JSON error for any Accept header", function* () {
+  it.effect("of another key is a JSON error for any Accept header", function* () {
     const { client, path } = yield* start
     const other = yield* newPaidKey(client)
     for (const accept of [browser, "application/pdf"]) {

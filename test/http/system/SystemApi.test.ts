@@ -115,7 +115,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     }
   )
 
-  it.effect("reports the service degraded only while both sources are down", function* () {
+  it.effect("reports itself degraded only while both sources are down", function* () {
     const { askAll, sandbox, status } = yield* start
     yield* sandbox.configure({ vies_available: false, bzst_available: false })
     for (const reply of yield* askAll) assert.strictEqual(reply.status, 503)

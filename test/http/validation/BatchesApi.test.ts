@@ -49,7 +49,7 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
   })
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("POST /v1/batches", (it) => {
+layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (it) => {
   it.effect("returns a result for every item in input order, and charges neither malformed nor repeated VAT IDs", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
