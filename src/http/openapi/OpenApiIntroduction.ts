@@ -52,7 +52,9 @@ The cache serves \`valid: true\` for 24 hours and \`valid: false\` for one hour.
 ## Conventions
 
 - Bodies are JSON in UTF-8. Times are RFC 3339 in UTC. Numbers are plain digits. No path ends with a slash.
-- Unknown query parameters and fields are ignored. Responses may get more fields, and fields with an \`x-extensible-enum\` more values: ignore those that you do not know.
+- Unknown query parameters are ignored, except filters of \`GET /v1/audit/events\` and names that resemble a known one: those are 400.
+- Unknown fields of a body are ignored, except in \`POST /v1/validations\` and in the items of a batch: there they are 400.
+- Responses may get more fields, and fields with an \`x-extensible-enum\` more values: ignore those that you do not know.
 - Cursors are opaque.
 - Every GET also supports HEAD, except a validation.
 - If a response has several media types, \`Accept\` selects one; the first one is the default. \`Accept-Language\` selects English or German for pages and PDFs.
