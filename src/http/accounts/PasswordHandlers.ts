@@ -4,12 +4,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import { accessTokenLifetime } from "#domain/accounts/AccessTokens.ts"
 import { ChangePassword } from "#domain/login/ChangePassword.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { Identity } from "#domain/callers/Identity.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { ResetPassword } from "#domain/login/ResetPassword.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { CurrentAccount } from "#http/pipeline/Authentication.ts"
-import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import { CurrentAccount, makeClientOf } from "#http/pipeline/Authentication.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
@@ -22,14 +20,10 @@ export const layer = HttpApiBuilder.group(
   DecodedApi,
   "passwords",
   Effect.fnUntraced(function* (handlers) {
-    const identity = yield* Identity
-    const proxies = yield* TrustedProxies
+    const clientOf = yield* makeClientOf
     const passwordReset = yield* ResetPassword
     const passwordChange = yield* ChangePassword
     const { sha256Hex } = yield* Crypto
-
-    const clientOf = (request: HttpServerRequest.HttpServerRequest) =>
-      identity.byAddress(clientNetwork(request, proxies.count)).stream
 
     const reset = Effect.fnUntraced(function* (token: string, password: string) {
       const request = yield* HttpServerRequest.HttpServerRequest

@@ -1,11 +1,10 @@
 import { Effect, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Identity } from "#domain/callers/Identity.ts"
 import { RegisterAgent } from "#domain/signup/RegisterAgent.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import { idempotencyKeyLength } from "#http/accounts/RegistrationApi.ts"
+import { makeClientOf } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
@@ -14,8 +13,7 @@ export const layer = HttpApiBuilder.group(
   DecodedApi,
   "registration",
   Effect.fnUntraced(function* (handlers) {
-    const identity = yield* Identity
-    const proxies = yield* TrustedProxies
+    const clientOf = yield* makeClientOf
     const { register } = yield* RegisterAgent
 
     return handlers.handle(
@@ -28,9 +26,8 @@ export const layer = HttpApiBuilder.group(
           return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem(idempotencyKeyLength))
         }
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
         const { apiKey, isReplayed, plan, quota } = yield* register({
-          client,
+          client: clientOf(request),
           idempotencyKey,
           email: payload.email ?? null,
           agentId: payload.agent_id ?? null

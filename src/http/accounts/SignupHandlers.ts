@@ -2,12 +2,11 @@ import { Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { Identity } from "#domain/callers/Identity.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { isBrowser, SignUp } from "#domain/signup/SignUp.ts"
 import { VerifyEmail } from "#domain/signup/VerifyEmail.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
+import { makeClientOf } from "#http/pipeline/Authentication.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
@@ -23,8 +22,7 @@ export const layer = HttpApiBuilder.group(
   DecodedApi,
   "signup",
   Effect.fnUntraced(function* (handlers) {
-    const identity = yield* Identity
-    const proxies = yield* TrustedProxies
+    const clientOf = yield* makeClientOf
     const { signUp } = yield* SignUp
     const verification = yield* VerifyEmail
     const { sha256Hex } = yield* Crypto
@@ -60,9 +58,8 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       signup: Effect.fnUntraced(function* ({ payload }) {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const client = identity.byAddress(clientNetwork(request, proxies.count)).stream
         const { accountId, token } = yield* signUp({
-          client,
+          client: clientOf(request),
           email: payload.email,
           password: Redacted.make(payload.password),
           browser: isBrowser(request.headers["user-agent"])

@@ -61,6 +61,15 @@ export const makeCredentialOf = Effect.map(
     }
 )
 
+/** Creates a function that returns the pseudonym of a request's client, which has a keyed hash of its address. Signups and logins are limited by it. */
+export const makeClientOf = Effect.zipWith(
+  Identity,
+  TrustedProxies,
+  (identity, { count }) =>
+    (request: HttpServerRequest.HttpServerRequest) =>
+      identity.byAddress(clientNetwork(request, count)).stream
+)
+
 /**
  * Creates a function that returns the caller of a request's API key, read from the database instead of the cache. It also stores the
  * caller's usage for the response headers. A missing, misplaced or invalid key is an error.
