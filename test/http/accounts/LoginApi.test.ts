@@ -11,7 +11,7 @@ const listKeys = (service: ServiceClient, token: string) => service.get("/v1/aut
 
 const wrong = { password: "wrong horse" }
 
-/** Makes all slots in sliding windows `minutes` older. */
+/** Makes the slots of all sliding windows older by `minutes`. */
 const age = (minutes: number) =>
   Effect.flatMap(
     SqlClient.SqlClient,

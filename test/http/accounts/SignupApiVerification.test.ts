@@ -81,7 +81,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
     for (const [index, email] of emails.entries())
       yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
-    // The next mail would replace one that is still queued.
+    // A mail that is still queued would be replaced by the next one.
     yield* MailedTokens.allDelivered
     yield* service.travel("10 minutes")
     const from = "198.51.100.40"

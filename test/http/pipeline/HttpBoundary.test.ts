@@ -112,7 +112,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })(
       const key = yield* newKey
       const slow = validate("ATU12345678", { key, query: { force_live: "1" } })
       const underWay = Metric.value(HttpMetrics.activeRequests({ "http.request.method": "GET", "url.scheme": "http" }))
-      // The lock on the log keeps requests in flight.
+      // While the log is locked, requests stay in flight.
       const waiting = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`SELECT FROM vatproof.logs FOR UPDATE`

@@ -7,7 +7,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A BZSt whose responses a test scripts byte by byte. It also answers background probes. */
+/** Returns a script that answers a confirmation by `script`, and each background probe before it by an empty list. */
 const answering =
   (standIn: StandIn.StandIn["Service"], script: StandIn.Script): StandIn.Script =>
   (call) =>

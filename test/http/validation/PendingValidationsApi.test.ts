@@ -16,7 +16,7 @@ const soon = { prefer: "respond-async, wait=20" }
 const decodeId = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
 const idOf = ({ body }: Reply) => Effect.map(decodeId(body), ({ validation_id }) => validation_id)
 
-/** Event types and charged units of a validation. */
+/** Returns the types and the charged units of the events of a validation. */
 const eventsOf = Effect.fnUntraced(function* (id: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -34,7 +34,7 @@ const until = <E, R>(ask: Effect.Effect<Reply, E, R>, status: string) =>
     until: ({ body }) => JSON.stringify(body).includes(`"status":"${status}"`)
   })
 
-/** Submits a validation whose register is down, and waits for its first attempt. */
+/** Submits a validation while the register of its member state is down, waits for its first attempt, and brings the register up again. */
 const submitPending = Effect.fnUntraced(function* ({ get, post }: RunningService.Replica, key: string, vatId: string, more = {}) {
   const sandbox = yield* Sandbox
   yield* sandbox.configure({ vies_unavailable_member_states: [vatId.slice(0, 2)] })
@@ -82,7 +82,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     const sandbox = yield* Sandbox
     const key = yield* newKey
     yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
-    // Three failures open the register's breaker. Pending validations are answered when it closes.
+    // Three failures open the register's breaker. Pending validations are answered when the breaker closes.
     for (const number of ["2", "3"])
       yield* post(path, { vat_id: `SE55600000000${number}` }, { key: yield* newKey, headers: later })
     const reply = yield* post(path, { vat_id: "SE556000000001" }, { key, headers: later })

@@ -30,7 +30,7 @@ const during = Effect.fnUntraced(function* <E, R, E2, R2>(
   return reply
 })
 
-/** Events, charged units, and calls in the current minute of a key. */
+/** Returns the numbers of events, of charged units, and of calls in the current minute of a key. */
 const recorded = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({

@@ -19,7 +19,7 @@ const start = Effect.fnUntraced(function* (settings: RunningService.Settings = {
 
 const bzstEnding = (status: string) => vatIdEnding("DE", `99${status.slice("evatr-".length)}`)
 
-/** The events about a VAT ID, oldest first. */
+/** Returns the events about a VAT ID, oldest first. */
 const eventsAbout = Effect.fnUntraced(function* (vatId: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

@@ -10,7 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Number of calls of a key in the current minute. */
+/** Returns the number of calls of a key in the current minute. */
 const countedOf = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -25,7 +25,7 @@ const countedOf = Effect.fnUntraced(function* (key: string) {
 const remainingOf = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
   /r=(\d+)/u.exec(reply.headers["ratelimit"] ?? "")?.[1]
 
-/** Creates a key that has just reached its rate limit. */
+/** Creates a key that has just reached its rate limit. Returns it with its replica and the first refusal. */
 const refusedCaller = Effect.gen(function* () {
   const replica = yield* RunningService.make()
   const key = yield* newPaidKey(replica, "enterprise")
@@ -39,7 +39,7 @@ const refusedCaller = Effect.gen(function* () {
   return { replica, key, refused }
 })
 
-/** Ends the current rate window of a key. */
+/** Ends the current minute of all callers. */
 const endMinute = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`UPDATE vatproof.rate_windows SET ends_at = clock_timestamp() - interval '1 second'`

@@ -58,7 +58,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
       )
     yield* untilUnderWay(0)
     const client = yield* RawHttp.open(port)
-    // The lock on the log keeps the request in flight.
+    // While the log is locked, the request stays in flight.
     yield* sql.withTransaction(
       Effect.gen(function* () {
         yield* sql`SELECT FROM vatproof.logs FOR UPDATE`

@@ -73,7 +73,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.isUndefined(reply.headers["idempotent-replayed"])
     assertProblem(yield* post(path, { vat_id: "EE106600031", force_live: true }, asked), "IDEMPOTENCY_KEY_REUSED")
     assertProblem(yield* validate("EE106600031", asked), "IDEMPOTENCY_KEY_REUSED")
-    // Another API key is another client.
+    // Another API key may use the same Idempotency-Key.
     const other = yield* post(path, { vat_id: "ATU10660004" }, { ...asked, key: yield* newKey })
     assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
   })
