@@ -33,14 +33,13 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
       const one = yield* RunningService.spawn(settings)
       yield* one.validate("ATU12345678")
       const signed = yield* checkpointOf(one, 1)
-      const other = yield* RunningService.spawn(settings)
+      const other = yield* RunningService.start(settings)
       assert.match(yield* one.output, /public key: vatproof\.example\/log\/0\+/u)
       yield* one.signal("SIGKILL")
       yield* other.validate("ATU12345678")
       yield* other.validate("ATU12345678")
       const { size } = yield* checkpointOf(other, signed.size + 2)
-      yield* other.signal("SIGTERM")
-      yield* other.ended
+      yield* other.stop
 
       yield* tamper(`DELETE FROM vatproof.events WHERE position = ${size - 1}`)
       assert.match(yield* startErrorOf(settings), new RegExp(`The log has ${size - 1} events, but ${size} were signed`, "u"))

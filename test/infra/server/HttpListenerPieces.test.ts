@@ -1,4 +1,4 @@
-import { Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { get, listen, listenAlone, post, served } from "#test/support/ListeningServer.ts"
 import type * as RawHttp from "#test/support/RawHttp.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -57,7 +57,21 @@ const cutsOf = (request: string, place: number) => {
   return [cut, request.length - cut]
 }
 
-layer(Layer.empty, { excludeTestServices: true })("a client's bytes", (it) => {
+/** Functions that connect to the service's server, and to Node's server alone. */
+class Servers extends Context.Service<
+  Servers,
+  { readonly connect: ReturnType<typeof RawHttp.open>; readonly connectAlone: ReturnType<typeof RawHttp.open> }
+>()("vatproof/test/Servers") {}
+
+const servers = Layer.effect(
+  Servers,
+  Effect.gen(function* () {
+    const { connect } = yield* listen
+    return { connect, connectAlone: yield* listenAlone }
+  })
+)
+
+layer(servers, { excludeTestServices: true })("a client's bytes", (it) => {
   const place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 90 }))
   const part = Schema.Struct({ request: Schema.Literals(requests), place })
 
@@ -67,8 +81,8 @@ layer(Layer.empty, { excludeTestServices: true })("a client's bytes", (it) => {
     ([parts]) =>
       Effect.gen(function* () {
         const bytes = [...parts.map(({ request }) => request), get("/last", "Connection: close")].join("")
-        const { connect } = yield* listen
-        const [ours, theirs] = [yield* connect, yield* yield* listenAlone]
+        const { connect, connectAlone } = yield* Servers
+        const [ours, theirs] = [yield* connect, yield* connectAlone]
         yield* sendPieces(
           connect,
           ours,
@@ -82,8 +96,7 @@ layer(Layer.empty, { excludeTestServices: true })("a client's bytes", (it) => {
   )
 
   it.effect("end their connection as with Node's server alone, for any truncation", function* () {
-    const { connect } = yield* listen
-    const connectAlone = yield* listenAlone
+    const { connect, connectAlone } = yield* Servers
     for (const last of lastRequests) {
       const theirs = yield* connectAlone
       yield* theirs.send(last)
