@@ -92,8 +92,9 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message)))
   )
 
-  yield* Effect.forkScoped(keepIterating(iteration, integrity))
+  // Registered before the fork, so that the lease is released after the last iteration has ended.
   yield* Effect.addFinalizer(() => Effect.ignore(lease.release))
+  yield* Effect.forkScoped(keepIterating(iteration, integrity))
 })
 
 const forked = (message: string) => new NotaryRefusals.LogForked({ message })

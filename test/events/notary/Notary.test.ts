@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Option, Ref, Result, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -13,13 +12,11 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
-import { fresh } from "#test/support/Test.ts"
+import { assert, layer } from "#test/support/Test.ts"
 
 const signer = signerOf("vatproof.example/log/0")
 const log = { origin: signer.name, verifiers: [signer] }
 const other = signerOf(signer.name, "other")
-
-const testLayer = SignedLog.layer
 
 /** Starts a notary, which runs until the scope closes. */
 const startNotary = Effect.fnUntraced(function* (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) {
@@ -84,10 +81,19 @@ const cutToFive = tamper(
 const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
 
-const own = fresh(testLayer)
+/** Removes all events and the signed tree. */
+const emptied = tamper(
+  ...["events", "streams", "checkpoints", "tiles"].map((table) => `DELETE FROM vatproof.${table}`),
+  "UPDATE vatproof.logs SET next_position = 0, last_recorded_at = '-infinity'",
+  "UPDATE vatproof.notaries SET holder = NULL, held_until = '-infinity'"
+)
 
-describe("Notary", () => {
-  own.live("signs the log, and continues after a restart and on another replica", function* () {
+/** Starts a test with an empty log, whose first checkpoint is signed. */
+const signedEmptyLog = Effect.andThen(emptied, Effect.scoped(startNotary()))
+
+layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
+  it.effect("signs the log, and continues after a restart and on another replica", function* () {
+    yield* signedEmptyLog
     yield* appendMany(300)
     const first = yield* Scope.make()
     yield* startNotary().pipe(Effect.provideService(Scope.Scope, first))
@@ -105,7 +111,8 @@ describe("Notary", () => {
     assert.strictEqual(Result.getOrThrow(Checkpoint.open(pureCrypto, note, log)).size, 1001)
   })
 
-  own.live("takes over from a replica that was killed", function* () {
+  it.effect("takes over from a replica that was killed", function* () {
+    yield* signedEmptyLog
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '2 seconds'"
     )
@@ -114,7 +121,16 @@ describe("Notary", () => {
     assert.strictEqual((yield* untilSigned(3)).size, 3)
   })
 
-  own.live("takes over from a replica that was killed before the clock was set back", function* () {
+  it.effect("takes over at once from a replica that stopped right after its start", function* () {
+    yield* emptied
+    yield* Effect.repeat(Effect.scoped(startNotary()), { times: 9 })
+    yield* appendMany(1)
+    yield* startNotary()
+    yield* Effect.timeout(untilSigned(1), "3 seconds")
+  })
+
+  it.effect("takes over from a replica that was killed before the clock was set back", function* () {
+    yield* signedEmptyLog
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 day'"
     )
@@ -123,7 +139,8 @@ describe("Notary", () => {
     assert.strictEqual((yield* untilSigned(3)).size, 3)
   })
 
-  own.live("signs a long unsigned log in bounded steps", function* () {
+  it.effect("signs a long unsigned log in bounded steps", function* () {
+    yield* signedEmptyLog
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
     )
@@ -138,7 +155,8 @@ describe("Notary", () => {
     assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
   })
 
-  own.live("spreads its work on the events of a busy second over most of the next second", function* () {
+  it.effect("spreads its work on the events of a busy second over most of the next second", function* () {
+    yield* signedEmptyLog
     yield* appendMany(1100)
     const clock = SkippingClock.make()
     yield* clock.on(startNotary())
@@ -150,25 +168,29 @@ describe("Notary", () => {
     assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)
   })
 
-  own.live("rejects a log that is shorter than its signed checkpoint", function* () {
+  it.effect("rejects a log that is shorter than its signed checkpoint", function* () {
+    yield* signedEmptyLog
     yield* signedLog(10)
     yield* tamper("DELETE FROM vatproof.events WHERE position >= 8")
     assert.match(yield* refusal(startNotary()), /The log has 8 events, but 10 were signed/u)
   })
 
-  own.live("rejects a log whose newest events were changed, and reports their positions", function* () {
+  it.effect("rejects a log whose newest events were changed, and reports their positions", function* () {
+    yield* signedEmptyLog
     yield* signedLog(10)
     yield* tamper("UPDATE vatproof.events SET units = 5 WHERE position = 7")
     assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
   })
 
-  own.live("rejects a log that is older than the checkpoint that this machine saw", function* () {
+  it.effect("rejects a log that is older than the checkpoint that this machine saw", function* () {
+    yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
   })
 
-  own.live("rejects a correctly signed log that contradicts the checkpoint that this machine saw", function* () {
+  it.effect("rejects a correctly signed log that contradicts the checkpoint that this machine saw", function* () {
+    yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* tamper(
       "UPDATE vatproof.events SET units = 5 WHERE position = 3",
@@ -179,7 +201,8 @@ describe("Notary", () => {
     assert.match(yield* refusal(startNotary(seen)), /The first 10 events of the log differ from those that were signed before/u)
   })
 
-  own.live("rejects a log whose tiles were changed", function* () {
+  it.effect("rejects a log whose tiles were changed", function* () {
+    yield* signedEmptyLog
     yield* signedLog(300)
     yield* tamper(
       "UPDATE vatproof.tiles SET hashes = overlay(hashes placing '\\x00'::bytea from 3) WHERE level = 1 AND index = 0"
@@ -187,23 +210,23 @@ describe("Notary", () => {
     assert.match(yield* refusal(startNotary()), /The stored tree does not match the signed checkpoint of 300 events/u)
   })
 
-  it.live("starts an empty log without a warning, even on several replicas at once", () =>
-    Effect.gen(function* () {
-      yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
-      const first = yield* untilSigned(0)
-      assert.strictEqual(first.size, 0)
-      yield* appendMany(2)
-      yield* startNotary()
-      assert.strictEqual((yield* untilSigned(2)).size, 2)
-    }).pipe(Effect.scoped, Effect.provide(SignedLog.ground))
-  )
+  it.effect("starts an empty log without a warning, even on several replicas at once", function* () {
+    yield* emptied
+    yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
+    assert.strictEqual((yield* untilSigned(0)).size, 0)
+    yield* appendMany(2)
+    yield* startNotary()
+    assert.strictEqual((yield* untilSigned(2)).size, 2)
+  })
 
-  own.live("rejects a log that another key has signed", function* () {
+  it.effect("rejects a log that another key has signed", function* () {
+    yield* signedEmptyLog
     yield* signedLog(3)
     assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by a key in NOTARY_KEY/u)
   })
 
-  own.live("continues with another key if the former public key is configured", function* () {
+  it.effect("continues with another key if the former public key is configured", function* () {
+    yield* signedEmptyLog
     const seen = yield* signedLog(300)
     yield* startNotary(seen, keysOf(other, signer))
     yield* appendMany(1)
@@ -221,7 +244,8 @@ describe("Notary", () => {
     )
   })
 
-  own.live("continues with another key, even if a replica with the former key signs during the start", function* () {
+  it.effect("continues with another key, even if a replica with the former key signs during the start", function* () {
+    yield* signedEmptyLog
     const former = yield* Scope.make()
     yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
     yield* appendMany(1)
@@ -235,13 +259,15 @@ describe("Notary", () => {
     assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
   })
 
-  own.live("rejects a log that is older than the checkpoint that this machine saw, even with another key", function* () {
+  it.effect("rejects a log that is older than the checkpoint that this machine saw, even with another key", function* () {
+    yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
   })
 
-  own.live("rejects a checkpoint of a former key after the current key has signed", function* () {
+  it.effect("rejects a checkpoint of a former key after the current key has signed", function* () {
+    yield* signedEmptyLog
     const before = yield* signedLog(3)
     const own = yield* Effect.scoped(
       Effect.gen(function* () {
@@ -257,14 +283,16 @@ describe("Notary", () => {
     assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /or add its public key after the new key/u)
   })
 
-  own.live("signs with each of its keys, so that each public key verifies", function* () {
+  it.effect("signs with each of its keys, so that each public key verifies", function* () {
+    yield* signedEmptyLog
     yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
     yield* appendMany(3)
     assert.strictEqual((yield* untilSigned(3, signer)).size, 3)
     assert.strictEqual((yield* untilSigned(3, other)).size, 3)
   })
 
-  own.live("signs data that the role of the service cannot change", function* () {
+  it.effect("signs data that the role of the service cannot change", function* () {
+    yield* signedEmptyLog
     yield* signedLog(3)
     const sql = yield* SqlClient.SqlClient
     const attempts = [
