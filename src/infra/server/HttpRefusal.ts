@@ -1,6 +1,6 @@
 /**
- * Responses to requests that Node's HTTP server cannot parse or does not support. They are written to the socket because no route
- * sees these requests.
+ * Responses to requests that Node's HTTP server cannot parse or does not support. They are written to the socket, because these
+ * requests reach no route.
  */
 import { ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"

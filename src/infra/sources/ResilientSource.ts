@@ -38,7 +38,7 @@ const blockedPauseMs = Duration.toMillis("10 minutes")
 const maxFlights = 100_000
 /** Longer than the connect timeout (SourceHttp), so that a probe that hangs differs from a source that is unreachable. */
 const probeTimeout = "6 seconds"
-/** For this long after a live failure a probe does not close a breaker: it asks something else, and may succeed in an outage. */
+/** For this long after a live failure a probe does not close a breaker: a probe calls another endpoint, which may answer in an outage. */
 const probeGraceMs = Duration.toMillis("20 seconds")
 
 export const make = Effect.fnUntraced(function* <A extends Answer>(options: ResilientSourceOptions<A>) {
@@ -149,7 +149,7 @@ const makePause = (source: SourceName) => {
       if (pauseMs > 0) pausedUntilMs = Math.max(pausedUntilMs, endedMs + pauseMs)
       if (!isBlocked) return Effect.void
       return Effect.logError(
-        `${source} bars this service's address; it is not asked for ${Duration.format(Duration.millis(blockedPauseMs))}`
+        `${source} blocks this service's address; pausing its requests for ${Duration.format(Duration.millis(blockedPauseMs))}`
       )
     }
   }

@@ -97,7 +97,7 @@ const retried = <A>(attempt: Effect.Effect<A, SourceFailure>) =>
 const whyNotBzst = ({ mayFallBack, vatId }: LookUp, requester: VatId | null) => {
   if (!isGerman(vatId)) return ""
   if (!mayFallBack) return " The BZSt answers callers with an API key only."
-  return requester === null ? " The BZSt was not asked: it wants your own German VAT ID in requester_vat_id." : ""
+  return requester === null ? " The BZSt was not asked: it requires your own German VAT ID in requester_vat_id." : ""
 }
 
 export const layer = (options: SourceFailoverOptions) => Layer.effect(Sources, make(options))

@@ -21,7 +21,7 @@ interface Probed {
 
 /**
  * The state of each source is checked every 5 s and after each failed call. A source is probed every 30 s, and at every check while
- * it or the other source is in trouble: both may be down, and no live call would show it.
+ * it or the other source fails: both may be unavailable without a live call that shows it.
  */
 const tickMs = 5_000
 const restMs = 30_000
