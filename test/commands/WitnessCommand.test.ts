@@ -71,32 +71,29 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: events were removed/u)
   })
 
-  it.effect(
-    "adds a cosignature that audit verify accepts in a proof and in an export, and rejects if it is forged",
-    function* () {
-      const { folder, service } = yield* makeWitness
-      const { headers } = yield* newAuditor()
-      const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
-      const file = join(folder, "one.tlog-proof")
-      const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
-      writeFileSync(file, proof)
-      assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
-      const start = proof.indexOf("\n\n") + 2
-      writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
-      assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
+  it.effect("adds a cosignature that audit verify accepts in a proof and in an export, unless it is forged", function* () {
+    const { folder, service } = yield* makeWitness
+    const { headers } = yield* newAuditor()
+    const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
+    const file = join(folder, "one.tlog-proof")
+    const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
+    writeFileSync(file, proof)
+    assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
+    const start = proof.indexOf("\n\n") + 2
+    writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
+    assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
 
-      const directory = join(folder, "export")
-      yield* command("audit", "export", "--out", directory)
-      const note = readFileSync(join(directory, "checkpoint"), "utf8")
-      const kept = join(folder, "kept.txt")
-      writeFileSync(kept, cosign(note, witness, at))
-      const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
-      const verifyExport = command("audit", "verify", ...options)
-      const whole = yield* verifyExport
-      assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
-      writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
-      const forged = yield* verifyExport
-      assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
-    }
-  )
+    const directory = join(folder, "export")
+    yield* command("audit", "export", "--out", directory)
+    const note = readFileSync(join(directory, "checkpoint"), "utf8")
+    const kept = join(folder, "kept.txt")
+    writeFileSync(kept, cosign(note, witness, at))
+    const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
+    const verifyExport = command("audit", "verify", ...options)
+    const whole = yield* verifyExport
+    assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
+    writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
+    const forged = yield* verifyExport
+    assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
+  })
 })

@@ -155,7 +155,10 @@ const maxNamesakes = 5
 /** Maximum number of keys that are read of one account. An account can issue 50 keys a month. */
 const maxKeys = 10_000
 
-/** Selects the key `keyId`, or else the keys of `accountId`, or else the keys with usage. `meter` names a meter with the placeholder. */
+/**
+ * Selects one key by `keyId`, or the keys of `accountId`, or (if both are null) the keys with usage. `meter` is the name of their meter,
+ * with the placeholder.
+ */
 interface KeyQuery {
   readonly meter: string
   readonly accountId: string | null

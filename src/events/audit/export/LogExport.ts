@@ -241,8 +241,9 @@ const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.mak
   })
 }
 
-/** Name of the proof of an API key, and of an event next to the range, without extension. */
+/** File name of the proof of an API key's event, without extension. */
 export const keyName = (keyId: string) => `key-${keyId}`
+/** File name of the proof of the event just before or after the range, without extension. */
 export const edgeName = (position: number) => `edge-${position}`
 
 /**
