@@ -71,7 +71,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assertProblem(austrian, "SOURCE_UNAVAILABLE")
   })
 
-  it.effect("charges from the fourth failure of a VAT ID within an hour while both sources are down", function* () {
+  it.effect("charges the fourth and later failures of a VAT ID within an hour while both sources are down", function* () {
     const { key, validate } = yield* takeDown("both")
     const used = Effect.fnUntraced(function* (vatId: string) {
       const reply = yield* validate(vatId, { key })
