@@ -6,6 +6,7 @@ import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as Metrics from "#domain/kernel/Metrics.ts"
+import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { closingId, quotaDelay, quotaFailure, retryDelay } from "#domain/validation/PendingValidation.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
@@ -123,6 +124,7 @@ const make = Effect.gen(function* () {
   const signals = yield* TaskSignals
   const sources = yield* Sources
   const attempt = yield* makeAttempt
+  const traceLinks = yield* TraceLinks
   const pacing = TaskPacing.make()
   const fibers = yield* FiberSet.make()
   const running = new Set<ClaimedTask>()
@@ -143,8 +145,14 @@ const make = Effect.gen(function* () {
       : Effect.void
   }
 
+  /** The span has a trace of its own, and links to the request that submitted the validation. */
+  const traced = (task: ClaimedTask) => {
+    const links = traceLinks.between(task.position, task.position + 1)
+    return Effect.withSpan(attempt(task), "TaskEngine.attempt", { kind: "consumer", root: true, links })
+  }
+
   const run = (task: ClaimedTask) =>
-    Effect.withSpan(attempt(task), "TaskEngine.attempt", { root: true }).pipe(
+    traced(task).pipe(
       Effect.onExit((exit) => {
         running.delete(task)
         pacing.ended(task.memberState, Exit.isSuccess(exit) && exit.value._tag === "Closed")

@@ -223,6 +223,20 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.strictEqual(link?.traceId, traceIdOf(headers))
     assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
   })
+
+  it.effect("is linked from the separate traces of the attempts to answer the validation that it accepted", function* () {
+    const collector = yield* Collector
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const { headers } = yield* plainly(
+      service.post("/v1/validations", { vat_id: "ATU10550051" }, { key, headers: { prefer: "respond-async" } })
+    )
+    const attempt = yield* collector.until(() => collector.spansOf("traced").find(({ name }) => name === "TaskEngine.attempt"))
+    assert.strictEqual(attempt.kind, "SPAN_KIND_CONSUMER")
+    assert.isTrue(attempt.links?.some(({ traceId }) => traceId === traceIdOf(headers)))
+    const spans = yield* collector.trace("traced", attempt.traceId, "TaskEngine.attempt")
+    assert.isTrue(spans.some(({ name }) => name === "EventStore.append"))
+  })
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a trace without a collector", (it) => {
