@@ -34,11 +34,13 @@ type CacheOutcome = "hit" | "stale" | "miss" | "bypass"
 interface MeasuredRequest {
   readonly forceLive: boolean
   readonly company: object | null
+  /** `opening` is null for an attempt to answer an accepted validation. */
+  readonly task?: { readonly opening: object | null } | undefined
 }
 
 /**
- * Counts the outcome of a validation and annotates its span. Failures that are
- * not counted here are caused by clients; the HTTP metrics count them.
+ * Counts the outcome of a validation and annotates its span. Other failures are caused by clients; the HTTP metrics count them. A failed
+ * attempt to answer an accepted validation is no response, and is tried again: the task engine counts it.
  */
 export const validationMetrics =
   (request: MeasuredRequest) =>
@@ -50,6 +52,7 @@ export const validationMetrics =
         const outcome = served === "live" ? live : served === "cache" ? "hit" : "stale"
         return note(seriesOf(outcome, answer.valid ? "valid" : "invalid", answer.source))
       }
+      if (request.task?.opening === null) return Effect.void
       const failure = Option.getOrUndefined(Exit.findErrorOption(exit))
       if (Predicate.isTagged(failure, "SourcesUnavailable")) return note(seriesOf(live, "none", "none"))
       return isQuotaRefusal(failure) ? Metric.update(quotaRefusals({ "vatproof.plan": String(failure.plan) }), 1) : Effect.void

@@ -1,6 +1,7 @@
 /** Metrics at Prometheus and at a collector: conventional names and units, few series, no personal data. */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
 import { HttpClient } from "effect/http"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
 import { merged } from "#infra/workers/WorkersAdmin.ts"
 import * as Promtool from "#test/support/Promtool.ts"
@@ -122,6 +123,27 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
+  // First, because the outages of the other tests pause the task engine.
+  it.effect("count the attempts of an accepted validation apart from the responses without a verdict", function* () {
+    const port = yield* AdminPort
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const before = yield* readMetrics(port)
+    const asked = { vat_id: vatIdEnding("FI", "999301") }
+    const accepted = yield* service.post("/v1/validations", asked, { key, headers: { prefer: "respond-async" } })
+    assert.strictEqual(accepted.status, 202)
+    const location = accepted.headers["location"] ?? assert.fail("no Location")
+    yield* Effect.repeat(service.get(location, { key }), {
+      schedule: Schedule.spaced("50 millis"),
+      until: ({ text }) => text.includes('"last_failure":{')
+    })
+    const after = yield* readMetrics(port)
+    const added = (name: string, labels: RegExp) => valueOf(after, name, labels) - valueOf(before, name, labels)
+    assert.isAtLeast(added("vatproof_tasks_attempts_total", /outcome="waiting"/u), 1)
+    assert.strictEqual(added("vatproof_verdicts_total", /verdict="none"/u), 0)
+    assert.strictEqual(added("vatproof_cache_lookups_total", /outcome="miss"/u), 0)
+  })
+
   it.effect("are exposed to Prometheus in a valid format and without personal data", function* () {
     const port = yield* AdminPort
     const service = yield* RunningService.RunningService
