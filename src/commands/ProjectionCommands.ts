@@ -34,7 +34,9 @@ const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
 
 const wordsOf = ({ oldestMs, quota, running, waiting }: TaskCounts.TaskCounts) => {
   const oldest =
-    waiting + running + quota === 0 ? "" : `; the oldest is ${Duration.format(Duration.seconds(Math.floor(oldestMs / 1000)))} old`
+    waiting + running === 0
+      ? ""
+      : `; the oldest that is not paused is ${Duration.format(Duration.seconds(Math.floor(oldestMs / 1000)))} old`
   return `Accepted validations: ${waiting} waiting, ${running} running, ${quota} paused for a quota${oldest}.`
 }
 

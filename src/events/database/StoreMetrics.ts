@@ -83,7 +83,7 @@ export const tasksOpen = Metrics.gauge("vatproof.tasks.open", {
 
 export const tasksAge = Metrics.gauge("vatproof.tasks.age", {
   unit: "s",
-  description: "Age of the oldest accepted validation that waits for its answer; 0 if there is none"
+  description: "Age of the oldest accepted validation that waits for its answer and is not paused for a quota; 0 if there is none"
 })()
 
 /** Measures the duration of an effect, whether it succeeds, fails or is interrupted. */

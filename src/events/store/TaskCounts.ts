@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 
 /**
  * Numbers of accepted validations without an answer: `waiting` for the next attempt, `running` on a replica, or paused because the
- * `quota` of their key is used up. `oldestMs` is the age of the oldest one in milliseconds; 0 without one.
+ * `quota` of their key is used up. `oldestMs` is the age of the oldest one that is not paused, in milliseconds; 0 without one.
  */
 export interface TaskCounts {
   readonly waiting: number
@@ -20,7 +20,7 @@ export const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
     Result: Schema.Struct({ open: Schema.BigInt, running: Schema.BigInt, quota: Schema.BigInt, oldest_ms: Schema.BigInt }),
     execute: () => sql`SELECT count(*) AS open, count(*) FILTER (WHERE t.is_running) AS running,
         count(*) FILTER (WHERE t.failure = 'QUOTA' AND NOT t.is_running) AS quota,
-        coalesce(extract(epoch FROM clock_timestamp() - min(t.accepted_at)) * 1000, 0)::bigint AS oldest_ms
+        coalesce(extract(epoch FROM clock_timestamp() - min(t.accepted_at) FILTER (WHERE t.failure IS DISTINCT FROM 'QUOTA')) * 1000, 0)::bigint AS oldest_ms
       FROM (SELECT accepted_at, failure, claim IS NOT NULL AND due_at > clock_timestamp() AS is_running
         FROM vatproof.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000) t`
   })

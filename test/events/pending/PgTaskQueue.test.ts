@@ -6,6 +6,7 @@ import { ValidationAccepted } from "#domain/validation/PendingValidation.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
+import * as TaskCounts from "#events/store/TaskCounts.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -44,5 +45,21 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
     // Each claim starts with a random batch. All 20 claims go to one batch once in half a million runs.
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
+  })
+
+  it.effect("counts its tasks by state, and the age of the oldest one that is not paused for a quota", function* () {
+    const read = yield* TaskCounts.makeRead
+    const [waiting] = ["019371c0-5f00-7000-8000-0000000000bc"]
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET closed_by = 0, state = 'cancelled' WHERE closed_by IS NULL")
+    yield* appendBatch(waiting, 3)
+    const set = (item: number, columns: string) =>
+      MigratedDatabase.execute(`UPDATE vatproof.tasks SET ${columns} WHERE batch_id = '${waiting}' AND item = ${item}`)
+    yield* set(0, "failure = 'QUOTA', accepted_at = now() - interval '3 days'")
+    yield* set(1, "accepted_at = now() - interval '2 hours'")
+    const { oldestMs, ...counts } = yield* read
+    assert.deepStrictEqual(counts, { waiting: 2, running: 0, quota: 1 })
+    assert.closeTo(oldestMs / 3_600_000, 2, 0.1)
+    for (const item of [1, 2]) yield* set(item, "failure = 'QUOTA'")
+    assert.deepStrictEqual(yield* read, { waiting: 0, running: 0, quota: 3, oldestMs: 0 })
   })
 })
