@@ -91,7 +91,7 @@ export const headerDescriptions = {
     example: "no-referrer"
   },
   Location: {
-    description: "Path of the validation",
+    description: "Path of the validation or batch",
     schema: text,
     example: "/v1/validations/01a20419-04ae-76a0-8ca8-7e1e53bc6219"
   },
@@ -128,6 +128,7 @@ const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = 
     202: ["Location", "Retry-After", "Preference-Applied", "Idempotent-Replayed"],
     409: ["Retry-After"]
   },
+  submitBatch: { 202: ["Location", "Preference-Applied", "Idempotent-Replayed"], 409: ["Retry-After"] },
   getValidation: { 200: ["Warning", "Location", "Retry-After"] },
   cancelValidation: { 200: ["Warning"] },
   getQualifiedConfirmation: { 200: [...page, "Content-Disposition", "ETag"] },
@@ -146,6 +147,9 @@ const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = 
   getAuditProof: { 200: ["Content-Disposition"] }
 }
 
+/** Operations that need a key and count in its limit per minute. */
+const countsCalls: ReadonlySet<string> = new Set(["submitValidation", "submitBatch"])
+
 const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, status: number): Names => {
   const schemes = security.flatMap((requirement) => Object.keys(requirement))
   // Where the key is optional, callers without a key have usage and a limit per minute too.
@@ -153,7 +157,7 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
   const isMetered = schemes.includes("apiKey") && (keyIsOptional || status !== 401)
   const takesToken = schemes.some((scheme) => scheme !== "apiKey")
   const usage: Names = isMetered ? ["X-Service-Usage", "X-Service-Upgrade"] : []
-  const minute: Names = keyIsOptional || operationId === "submitValidation" ? ["RateLimit-Policy", "RateLimit"] : []
+  const minute: Names = keyIsOptional || countsCalls.has(operationId) ? ["RateLimit-Policy", "RateLimit"] : []
   const wait: Names = status === 429 || status === 503 ? ["Retry-After"] : []
   const challenge: Names = status === 401 && takesToken ? ["WWW-Authenticate"] : []
   const coding: Names = status === 200 ? ["Content-Encoding"] : []

@@ -108,6 +108,24 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("GET /v1/validations", 400, { key, query: { status: "open" } })
   })
 
+  it.effect("for batches", function* () {
+    const ask = yield* makeAsk
+    const { newKey } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const submit = "POST /v1/batches"
+    const headers = { prefer: "wait=1", "idempotency-key": '"batch"' }
+    const sent = { key, headers, body: { items: [{ custom_id: "1", vat_id: "XX" }] } }
+    yield* ask(submit, 202, { ...sent, sends: ["location", "preference-applied", "ratelimit"] })
+    const { headers: replayed } = yield* ask(submit, 202, { ...sent, sends: ["idempotent-replayed"] })
+    yield* ask(submit, 400, { key, body: {} })
+    yield* ask(submit, 422, { ...sent, body: { items: [{ custom_id: "2", vat_id: "XX" }] } })
+    const path = replayed["location"] ?? ""
+    yield* ask("GET /v1/batches/{batch_id}", 200, { path, key })
+    yield* ask("GET /v1/batches/{batch_id}/results", 200, { path: `${path}/results`, key })
+    yield* ask("POST /v1/batches/{batch_id}/cancel", 200, { path: `${path}/cancel`, key })
+    yield* ask("GET /v1/batches", 200, { key })
+  })
+
   it.effect("for receipts in every form, and their proofs", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
