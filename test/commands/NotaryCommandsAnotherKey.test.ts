@@ -34,7 +34,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a log whose ke
     assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
   })
 
-  it.effect("is accepted with the former and the new key together, but not with one of them alone", function* () {
+  it.effect("is accepted by audit verify with the former and the new key together, but not with one of them alone", function* () {
     const folder = yield* temporaryFolder
     const run = (keys: string, ...args: ReadonlyArray<string>) => commandWith({ NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
     const both = `${nextSecret} ${key}`

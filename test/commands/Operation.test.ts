@@ -21,7 +21,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
   })
 
-  it.effect("records its operator and reason in its events, unlike requests and replicas", function* () {
+  it.effect("records its operator and reason in its events, which events of API requests lack", function* () {
     yield* register("who@example.com")
     const { keys, user_id } = yield* showAccount("who@example.com")
     yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
@@ -40,7 +40,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     )
   })
 
-  it.effect("requires a reason without an e-mail address if it reduces a customer's rights", function* () {
+  it.effect("requires a reason without personal data to change the plan of an account", function* () {
     const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
     const refused = [
       [],

@@ -55,7 +55,7 @@ const Listed = Schema.fromJsonString(
 const service = Layer.effect(EmbeddedService, embeddedService).pipe(Layer.provideMerge(ground))
 
 layer(service, { excludeTestServices: true })("a command as a process", (it) => {
-  it.effect("works while a service runs on the embedded database", function* () {
+  it.effect("reads the embedded database while a service runs on it", function* () {
     const { client, env } = yield* EmbeddedService
     const key = yield* client.newKey
     const list = yield* spawned(env, "account", "list", "--json")
@@ -64,7 +64,7 @@ layer(service, { excludeTestServices: true })("a command as a process", (it) => 
     assert.strictEqual((yield* client.validate("ATU12345678", { key })).headers["x-service-usage"], "1/100")
   })
 
-  it.effect("works after the service has stopped", function* () {
+  it.effect("reads the embedded database after the service has stopped", function* () {
     const { env, stop } = yield* EmbeddedService
     yield* stop
     const { code, stderr, stdout } = yield* spawned(env, "usage", "check")

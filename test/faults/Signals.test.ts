@@ -62,7 +62,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an embedded database", (it) => {
-  it.effect("recovers after SIGKILL on the same data with its own JWT_SECRET, and stops all processes on SIGINT", function* () {
+  it.effect("restarts after SIGKILL with the same data and JWT secret, and stops all processes on SIGINT", function* () {
     const dir = yield* dataDir
     const settings = { DATABASE_URL: "", DATA_DIR: dir, JWT_SECRET: "" }
     const vatId = vatIdEnding("SE", "481001")

@@ -65,7 +65,7 @@ describe("an API key", () => {
     assert.isFalse(isWellFormed(text))
   })
 
-  it("is identified by its first 12 characters, three of which are random", () => {
+  it("has its first 12 characters as its prefix", () => {
     assert.strictEqual(prefixOf(key), key.slice(0, 12))
     assert.lengthOf(prefixOf(key), 12)
   })

@@ -42,7 +42,7 @@ const outdated = (times: number) => {
   }
 }
 
-it.effect("Admission reads an outdated answer again and repeats the call", function* () {
+it.effect("Admission repeats a call whose cached answer is outdated, after reading the answer again", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(2)
   let refreshed = 0
@@ -51,7 +51,7 @@ it.effect("Admission reads an outdated answer again and repeats the call", funct
   assert.deepStrictEqual([attempts(), refreshed], [3, 2])
 })
 
-it.effect("Admission repeats a call with an outdated answer at most five times", function* () {
+it.effect("Admission repeats a call whose cached answer is outdated at most five times", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(Infinity)
   const failure = yield* Effect.flip(withCaller(newCall(), Effect.void, () => use("answer")))
@@ -59,7 +59,7 @@ it.effect("Admission repeats a call with an outdated answer at most five times",
   assert.strictEqual(attempts(), 6)
 })
 
-it.effect("Admission counts a call once for any number of repetitions", function* () {
+it.effect("Admission counts a call once, however often it repeats the call", function* () {
   const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
   const call = newCall()
   const { use } = outdated(3)
@@ -73,7 +73,7 @@ it.effect("Admission counts a call once for any number of repetitions", function
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("Admission counts the next call of a refused caller before its append, until a call is admitted", function* () {
+it.effect("Admission counts the calls of a refused caller before their append, until it admits one", function* () {
   const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
   const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
   yield* Effect.flip(ask(newCall()))
@@ -83,7 +83,7 @@ it.effect("Admission counts the next call of a refused caller before its append,
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("Admission refuses calls beyond the quota, and sets the standing of the call", function* () {
+it.effect("Admission refuses a call beyond the quota, and sets the call's standing: its usage and rate window", function* () {
   const { count, countWork, counted } = yield* admissionAt(10)
   const call = newCall()
   assert.strictEqual((yield* Effect.flip(countWork(call, caller)))._tag, "QuotaExceeded")

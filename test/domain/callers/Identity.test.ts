@@ -51,7 +51,7 @@ const cached = Effect.gen(function* () {
   return { identity, state, usedOf }
 })
 
-it.effect("the cache reads a caller once, and again on refresh", function* () {
+it.effect("the cache of callers reads a caller once, and again on refresh", function* () {
   const { identity, state, usedOf } = yield* cached
   assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one"), yield* usedOf("two")], [1, 1, 2])
   assert.strictEqual((yield* identity.refresh(Redacted.make("one"))).used, 3)
@@ -59,7 +59,7 @@ it.effect("the cache reads a caller once, and again on refresh", function* () {
   assert.strictEqual(state.reads, 3)
 })
 
-it.effect("the cache reads a caller again from the millisecond in which its month ends", function* () {
+it.effect("the cache of callers reads a caller again from the millisecond in which the caller's month ends", function* () {
   const end = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-12-01T00:00:00Z"))
   yield* TestClock.setTime(end - 1_000)
   const { usedOf } = yield* cached
@@ -71,7 +71,7 @@ it.effect("the cache reads a caller again from the millisecond in which its mont
 })
 
 it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])(
-  "the cache removes a caller if a refresh fails: %s",
+  "the cache of callers removes a caller if a refresh fails: %s",
   function* (failure) {
     const { identity, state, usedOf } = yield* cached
     yield* usedOf("one")
@@ -84,7 +84,7 @@ it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])(
   }
 )
 
-it.effect("the cache keeps no failures", function* () {
+it.effect("the cache of callers does not keep a failed look-up", function* () {
   const { state, usedOf } = yield* cached
   state.failure = new InvalidApiKey({})
   yield* Effect.flip(usedOf("one"))
@@ -92,7 +92,7 @@ it.effect("the cache keeps no failures", function* () {
   assert.strictEqual(yield* usedOf("one"), 2)
 })
 
-it.effect("the cache reads no data for a caller without a key", function* () {
+it.effect("the cache of callers reads no data for a caller without a key", function* () {
   const { identity, state } = yield* cached
   assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
   assert.strictEqual(state.reads, 0)

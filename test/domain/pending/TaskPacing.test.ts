@@ -51,7 +51,7 @@ describe("the number of concurrent tasks of a member state", () => {
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
   })
 
-  it("includes tasks that are not due whose last attempt was before the register's recovery, until all of them are claimed", () => {
+  it("covers tasks that were tried before the register's recovery even if they are not due, until all of them are claimed", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)

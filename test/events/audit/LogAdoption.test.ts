@@ -72,7 +72,7 @@ const repairable: ReadonlyArray<readonly [name: string, statements: ReadonlyArra
 ]
 
 layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => {
-  it.effect("rebuilds the tree of an unknown log from its events, and the notary continues", function* () {
+  it.effect("rebuilds a log's tree from its events, after which the notary accepts the log that it had refused", function* () {
     yield* signedLog
     let size = 700
     let adoptions = 0

@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
     assert.strictEqual(yield* epoch, before + 2)
   })
 
-  it.effect("is found in one batch with unknown, revoked and malformed keys", function* () {
+  it.effect("is found even if the same batch contains unknown, revoked and malformed keys", function* () {
     const { byKey } = yield* Identity
     const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
     yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)

@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     { arbitrary: { runs: 25 } }
   )
 
-  it.effect("counts a call in the caller's minute in the append that stores its event", function* () {
+  it.effect("counts a call towards the rate limit in the append that stores the call's event", function* () {
     const { record } = yield* replica
     const caller = yield* identified("b1", { limit: 2 })
     assert.containSubset(yield* record(chargeFor(caller)), {
@@ -126,14 +126,14 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     }
   })
 
-  it.effect("admits a call of a key without checking the quota, and rejects it in a full minute", function* () {
+  it.effect("admits a call of a key without checking the key's quota, but rejects a call in a full minute", function* () {
     const { admit } = yield* replica
     const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
     assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
     assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
   })
 
-  it.effect("does not count an admitted call twice", function* () {
+  it.effect("does not count an admitted call again when it stores the call's event", function* () {
     const { admit, record } = yield* replica
     const caller = yield* identified("b5")
     const admitted = yield* admit(caller)
@@ -159,7 +159,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
   })
 
-  it.effect("needs no identity epoch for anonymous callers", function* () {
+  it.effect("accepts anonymous callers even if the identity epoch has changed", function* () {
     const { admit, record } = yield* replica
     const caller = anonymous("b7", 5, 5)
     yield* moveEpoch

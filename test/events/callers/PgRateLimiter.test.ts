@@ -61,7 +61,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
   })
 
-  it.effect("are not acquired by a look-up", function* () {
+  it.effect("are not acquired by checkSlots", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
     assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)

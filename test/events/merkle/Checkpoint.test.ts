@@ -25,7 +25,7 @@ describe("a checkpoint", () => {
     assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
   })
 
-  it("is rejected as malformed if its form differs", () => {
+  it("is rejected as malformed if its form differs from the specified one", () => {
     const others = [
       "",
       "\n",

@@ -76,7 +76,7 @@ describe("the Merkle tree", () => {
     }
   })
 
-  it("counts beyond 2^32", () => {
+  it("has the right nodes with more than 2^32 leaves", () => {
     const size = 2 ** 52 + 2 ** 33 + 5
     assert.deepStrictEqual(
       nodesOf({ from: 0, to: size }).map(({ level }) => level),

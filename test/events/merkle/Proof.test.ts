@@ -74,7 +74,7 @@ describe("a self-contained proof", () => {
     assert.isFalse(lies.some((lie) => Result.isSuccess(verify(pureCrypto, text, lie))))
   })
 
-  it.effect("is rejected as malformed if its form differs", function* () {
+  it.effect("is rejected as malformed if its form differs from the specified one", function* () {
     const text = format(yield* proofOf(72))
     const hash = text.split("\n")[2] ?? ""
     const others = [

@@ -61,7 +61,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
   })
 
-  it("is rejected as malformed if its form differs", () => {
+  it("is rejected as malformed if its form differs from the specified one", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const [, , line = ""] = note.split("\n")
     const signature = line.slice(line.lastIndexOf(" ") + 1)

@@ -51,7 +51,7 @@ const bigLog = () => {
   return { tiles, nodes, tree }
 }
 
-it("the merged growths of several appends equal the growths of one append", () => {
+it("several appends add the same hashes to the tiles as one append", () => {
   const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
   const start = append(sha256, empty, hashes.slice(0, 300)).tree
   const whole = append(sha256, start, hashes.slice(300))
@@ -191,7 +191,7 @@ describe("tiles", () => {
     ])
   })
 
-  it.effect("are reported if hashes are missing", function* () {
+  it.effect("are reported by their path if they lack hashes of a proof", function* () {
     const log = logOf(leavesOf(10))
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))

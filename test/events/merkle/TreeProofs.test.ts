@@ -84,7 +84,7 @@ describe("proofs", () => {
     assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
   })
 
-  it("are rejected for numbers that are not sizes", () => {
+  it("are rejected for positions and sizes that are negative, fractional or too large", () => {
     for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
       assert.isTrue(Result.isFailure(inclusionRanges(odd, 2 ** 53 - 1)))
       assert.isTrue(Result.isFailure(inclusionRanges(0, odd)))
@@ -97,7 +97,7 @@ describe("proofs", () => {
     }
   })
 
-  it("have at most 53 hashes in the largest tree", () => {
+  it("have at most 53 hashes for inclusion and 54 for consistency in the largest tree", () => {
     const largest = Number.MAX_SAFE_INTEGER
     const lengths = [0, largest - 1, 2 ** 52 - 1].map((index) => Result.getOrThrow(inclusionRanges(index, largest)).length)
     assert.isTrue(lengths.every((length) => length > 0 && length <= 53))

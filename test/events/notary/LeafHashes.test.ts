@@ -69,7 +69,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database
     assert.deepStrictEqual((yield* bothWays(3, 5)).found.map(hex), computed.slice(3, 5).map(hex))
   })
 
-  it.effect("exist for long texts of multibyte characters", function* () {
+  it.effect("equal those that a verifier computes, for long texts of multibyte characters", function* () {
     yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
     const { computed, found } = yield* bothWays(20, 21)
     assert.deepStrictEqual(found.map(hex), computed.map(hex))

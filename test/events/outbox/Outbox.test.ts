@@ -111,7 +111,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     for (const name of names) assert.strictEqual((yield* arrivedFor(name)).length, 1, name)
   })
 
-  it.effect("releases a mail without an answer when its replica stops", function* () {
+  it.effect("returns a mail to the queue if its replica stops and the mail server does not answer", function* () {
     const { next } = yield* MailServer.MailServer
     const first = yield* OutboxReplica.make()
     const hold = yield* MailServer.hold

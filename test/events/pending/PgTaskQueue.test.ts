@@ -33,7 +33,7 @@ const queue = PgTaskQueue.layer.pipe(
 )
 
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
-  it.effect("returns single validations before items of batches, and alternates between batches", function* () {
+  it.effect("returns single validations before items of batches, and items of every batch", function* () {
     const { claim } = yield* TaskQueue
     const places = [{ memberState: "SE", places: 1, wakeMs: null }]
     for (const batch of batches) yield* appendBatch(batch, 20)

@@ -70,7 +70,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     { arbitrary: { runs: damages.length } }
   )
 
-  it.effect("counts and corrects missing, surplus and different rows, and corrects the log's row", function* () {
+  it.effect("counts and corrects missing, surplus and different rows, and corrects the next position of the log", function* () {
     const before = yield* contents
     yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
     yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
@@ -92,7 +92,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* rebuild(names)), 0)
   })
 
-  it.effect("has the same result when two run concurrently with a service", function* () {
+  it.effect("has the same result when two rebuilds run concurrently, or one while a service appends", function* () {
     const before = yield* contents
     for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
     const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
@@ -108,7 +108,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
   })
 
-  it.effect("leaves inline tables unchanged when it is killed, and can be repeated", function* () {
+  it.effect("leaves the tables that appends write unchanged if it is interrupted, and can be repeated", function* () {
     yield* happen([])
     const before = yield* contents
     const isInline = (row: string) => !row.startsWith("event_index ")

@@ -148,7 +148,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => {
   it.effect.prop(
-    "has the same result as its commands one by one",
+    "has the same result as appending its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Any), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Any), { minLength: 1, maxLength: 12 })
@@ -158,7 +158,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
   )
 
   it.effect.prop(
-    "with few rejections has the same result as its commands one by one",
+    "with few rejections has the same result as appending its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -167,7 +167,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     { arbitrary: { runs: 80 } }
   )
 
-  it.effect("is stored as a whole without rejections, and command by command otherwise", () =>
+  it.effect("is stored as a whole if no command is rejected, else command by command", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -230,7 +230,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("compares its cached answers with the answers that were stored before the batch", () =>
+  it.effect("accepts a cached answer that was the newest before the batch, even if the batch itself stores a newer one", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -274,7 +274,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is retried is recognised if its events are in the previous partition", function* () {
+  it.effect("that is retried is recognised even if its events are in the previous partition", function* () {
     const last = 2 ** 26 - 1
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
     const outcomes = yield* undone(

@@ -39,11 +39,11 @@ const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows of a batch", (it) => {
   it.effect.each([
-    ["begin anew when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
+    ["restart when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
     ["continue while they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
-    ["begin anew when they have ended, although the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
+    ["restart when they have ended, although the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
     ["continue while they have not ended, although the clock was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
-    ["begin anew when their end is later than the end of a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
+    ["restart when they would end later than a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
   ] as const)("%s", function* ([_, ahead, ends, taken, endsInMs]) {
     const append = yield* Append.make
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)

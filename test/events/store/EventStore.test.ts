@@ -190,7 +190,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
 
   it.effect("has kept the invariants of the log in all tests above", () => assertSound)
 
-  it.effect("keeps positions dense and meters within their caps over several replicas", function* () {
+  it.effect("keeps positions without gaps and meters within their caps over several replicas", function* () {
     const replica = Effect.map(
       Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(NodeCrypto.layer))),
       Context.get(EventStore)

@@ -68,7 +68,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("succeeds on several replicas at once", function* () {
+  it.effect("creates each partition once when several replicas run it at the same time", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* setHead(3 * partitionSize)
     const turns = Array.from({ length: 6 }, () => sql`SELECT vatproof.ensure_partitions(0::smallint)`)
@@ -93,7 +93,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     ])
   })
 
-  it.effect("deletes only expired rate windows", function* () {
+  it.effect("deletes only expired rate windows and rate slots", function* () {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows (bucket, taken, ends_at)
         SELECT 'window ' || h, 1, now() + h * interval '1 hour' FROM unnest(ARRAY[-2, -1, 1]) AS h`)
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
@@ -107,7 +107,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     assert.deepStrictEqual(yield* left, ["place 1", "window 1"])
   })
 
-  it.effect("skips a rate window that begins anew meanwhile, and does not block the caller", function* () {
+  it.effect("keeps a rate window that another transaction is renewing, and does not wait for that transaction", function* () {
     yield* MigratedDatabase.execute(
       "INSERT INTO vatproof.rate_windows SELECT w, 7, now() - interval '1 hour' FROM unnest(ARRAY['renewed', 'over']) AS w"
     )
@@ -122,7 +122,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     assert.deepStrictEqual(yield* left, ["renewed"])
   })
 
-  it.effect("deletes all expired rate windows, even if they are more than one statement deletes", function* () {
+  it.effect("deletes all expired rate windows, even if there are more of them than one statement deletes", function* () {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows
         SELECT 'many ' || n, 1, now() - interval '1 hour' FROM generate_series(1, 12000) AS n`)
     const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket LIKE 'many %'")
@@ -131,7 +131,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     )
   })
 
-  it.effect("does not block appends while a reader delays a new partition, and completes its other parts", function* () {
+  it.effect("does not block appends while a reader delays a new partition, and still deletes expired rate windows", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
     const before = (yield* partitions).length
     const head = partitionSize * (before - 2)

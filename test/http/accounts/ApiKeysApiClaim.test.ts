@@ -82,7 +82,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key"
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the key of an agent", (it) => {
-  it.effect("moves to one of two concurrent claimants, and its rotated secrets stop working", function* () {
+  it.effect("moves to one of two concurrent claimants, and its former secrets are rejected", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const former = yield* one.newKey
     const { key } = yield* decodeRotated((yield* one.post("/v1/keys/rotate", {}, { key: former })).body)

@@ -61,14 +61,14 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assert.include(fields, field)
   })
 
-  it.effect("rejects disposable addresses, including subdomains", function* () {
+  it.effect("rejects disposable email addresses, including those of subdomains", function* () {
     const { post } = yield* RunningService.RunningService
     for (const email of ["a@mailinator.com", "a@MAILINATOR.com", "a@deep.sub.mailinator.com", "a@yopmail.com"]) {
       assertProblem(yield* post(path, { email }), "DISPOSABLE_EMAIL")
     }
   })
 
-  it.effect("is limited to three a day per address", function* () {
+  it.effect("creates at most three accounts a day for one IP address", function* () {
     const { post } = yield* RunningService.make(RunningService.ownLimits)
     const from = "203.0.113.77"
     const asked = Array.from({ length: 8 }, (_, index) => post(path, { agent_id: `agent ${index}` }, { from }))
@@ -85,7 +85,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assert.strictEqual((yield* post(path, { agent_id: "x" }, { from: "203.0.113.78" })).status, 201)
   })
 
-  it.effect("counts created accounts, not attempts", function* () {
+  it.effect("counts created accounts towards the limit, but no failed attempts", function* () {
     const { post } = yield* RunningService.make(RunningService.ownLimits)
     const from = "203.0.113.79"
     assert.strictEqual((yield* post(path, { email: "first@example.org" }, { from })).status, 201)
@@ -126,7 +126,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assertProblem(yield* second.post(path, body, asked), "IDEMPOTENCY_KEY_REUSED")
   })
 
-  it.effect("stores neither address nor key in the log", function* () {
+  it.effect("stores no email address, IP address, agent id or key in the log", function* () {
     const { post } = yield* RunningService.RunningService
     const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
     const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"

@@ -12,7 +12,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up without a browser", (it) => {
-  it.effect("returns a verified account and a working token", function* () {
+  it.effect("returns a verified account and a token that is accepted", function* () {
     const service = yield* RunningService.make()
     const reply = yield* People.signUp(service, "Program@Example.com")
     assert.strictEqual(reply.status, 201)
@@ -131,7 +131,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     assert.strictEqual((yield* service.post("/v1/register", { agent_id: "x" }, { from })).status, 201)
   })
 
-  it.effect("without revealing more about concurrent addresses than about sequential ones", function* () {
+  it.effect("beyond three concurrent ones of one client, without revealing that an address is known", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })
     const asked = [...Array.from({ length: 7 }, (_, index) => `free${index}@example.com`), "known@example.com"]

@@ -15,7 +15,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up with a browser", (it) => {
-  it.effect("creates an account that works after the mailed link is opened", function* () {
+  it.effect("creates an account that can log in after the mailed link is opened", function* () {
     const service = yield* RunningService.make()
     const email = "ann@example.com"
     const reply = yield* People.signUpByBrowser(service, email)
@@ -76,7 +76,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.logIn(service, email)).status, 200)
   })
 
-  it.effect("with the addresses of others causes at most three mails per client", function* () {
+  it.effect("with email addresses that others signed up causes at most three mails per client", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
     for (const [index, email] of emails.entries())

@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("is not counted, and works beyond quota and rate limit", function* () {
+  it.effect("is not counted, and responds even if the quota and the rate limit of the key are exceeded", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     yield* RunningService.setQuota(key, 1)
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset(body, { period: { start: DateTime.formatIso(end) }, requests: { used: 0, remaining: 100_000 } })
   })
 
-  it.effect("counts validations per key, also within an account", function* () {
+  it.effect("counts validations per key, even if several keys belong to one account", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const [first, second] = [yield* People.issueKey(service, token), yield* People.issueKey(service, token)]
@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset(reply.headers, { "x-service-usage": "3/1" })
   })
 
-  it.effect("equals the usage headers of every validation", function* () {
+  it.effect("has the same usage headers as every validation", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     yield* RunningService.setQuota(key, 10)

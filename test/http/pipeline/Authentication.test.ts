@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
   })
 
-  it.effect("is not suspected in other credentials and parameters, which are ignored", function* () {
+  it.effect("is not required of requests with other credentials or query parameters, which are ignored", function* () {
     const { ask, validate } = yield* RunningService.RunningService
     for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
       assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)

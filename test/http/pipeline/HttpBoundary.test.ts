@@ -42,7 +42,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     assert.strictEqual(new Set(made).size, 2)
   })
 
-  it.effect("links to larger plans above 80 % of the limit", function* () {
+  it.effect("links to larger plans if the key has used more than 80 % of its quota", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 10)
@@ -94,7 +94,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
   })
 
-  it.effect("of an endpoint that identifies no caller has no usage", function* () {
+  it.effect("to a request without a key has no usage headers if the endpoint identifies no caller", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/nothing"]) {
       const { headers } = yield* get(path)

@@ -155,7 +155,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assertProblem(yield* client.get(path), "NOT_FOUND")
   })
 
-  it.effect("is limited to 20 valid ones per receipt, even under concurrent requests", function* () {
+  it.effect("is not created if its receipt already has 20 valid ones, even under concurrent requests", function* () {
     const { client, key, receiptId } = yield* started
     for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })
     const links = `${receiptsPath}/${receiptId}/links`

@@ -63,7 +63,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assert.match(reply.text, /"timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z"/u)
   })
 
-  it.effect("reports operational while all sources are up", function* () {
+  it.effect("reports itself and its sources as operational while all sources are up", function* () {
     const { status, statusWhen } = yield* start
     const { active_source, failover_active, sources, status: simple } = yield* status
     assert.deepStrictEqual([simple, active_source, failover_active], ["operational", "vies", false])
@@ -75,7 +75,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     yield* statusWhen((report) => report.sources.vies.latency_ms !== null && report.sources.bzst.latency_ms !== null)
   })
 
-  it.effect("reports degraded for a minute after a failure", function* () {
+  it.effect("reports VIES as degraded after a failure of VIES, and as operational two minutes later", function* () {
     const { key, sandbox, status, statusWhen, travel, validate } = yield* start
     yield* sandbox.script([{ kind: "http", http_status: 502, source: "vies", count: 1 }])
     assert.containSubset(yield* validate(vatIdEnding("DE", "470010"), { key }), { status: 200, body: { source: "vies" } })
@@ -89,7 +89,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
   })
 
   it.effect(
-    "reports unavailable and failover while VIES is down, reports its recovery within 30 s, and records both",
+    "reports VIES as unavailable and a failover while VIES is down, reports the recovery within 30 s, and records both",
     function* () {
       const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
       yield* sandbox.configure({ vies_available: false })
@@ -115,7 +115,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     }
   )
 
-  it.effect("reports itself degraded only while both sources are down", function* () {
+  it.effect("reports itself as degraded while both sources are down", function* () {
     const { askAll, sandbox, status } = yield* start
     yield* sandbox.configure({ vies_available: false, bzst_available: false })
     for (const reply of yield* askAll) assert.strictEqual(reply.status, 503)
@@ -128,7 +128,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
   it.effect.each([
     ["a call", true],
     ["a probe", false]
-  ] as const)("reports degraded within 15 s after the failure of %s, while both sources are down", function* ([_, isAsked]) {
+  ] as const)("reports itself degraded within 15 s after %s fails, while both sources are down", function* ([_, isAsked]) {
     const { sandbox, status, statusWhen, travel, validate } = yield* start
     yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
     yield* sandbox.configure({ vies_available: false, bzst_available: false })

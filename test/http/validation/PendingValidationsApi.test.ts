@@ -131,7 +131,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
   })
 
-  it.effect("counts in the minute when it is accepted", function* () {
+  it.effect("counts towards the rate limit in the minute in which it is accepted", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     const submit = (vat_id: string) => service.post(path, { vat_id }, { key, headers: later })

@@ -149,7 +149,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assertProblem(yield* validate("ATU12345678", { query: { requester_vat_id: "DE811115368" } }), "UNAUTHORIZED")
   })
 
-  it.effect("shares one source call among 20 concurrent callers, and charges each of them", function* () {
+  it.effect("shares source calls among 20 concurrent requests, and charges each request", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -157,6 +157,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     yield* sandbox.configure({ latency_ms: 300 })
     const asked = Array.from({ length: 20 }, () => validate(vatId, { key, query: { force_live: "1" } }))
     const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
+    assert.isBelow(yield* sandbox.checks({ vatId }), 20)
     yield* sandbox.reset
     for (const reply of replies) assert.containSubset(reply, { status: 200, body: { valid: true, cache: false } })
     const used = replies.map(({ headers }) => headers["x-service-usage"]?.split("/")[0]).toSorted((a, b) => Number(a) - Number(b))

@@ -50,7 +50,7 @@ const start = Effect.gen(function* () {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a change during a call to a source", (it) => {
-  it.effect("that revokes the key prevents the answer and the charge", function* () {
+  it.effect("that revokes the key makes the request fail with 401, and nothing is charged", function* () {
     const { key, validate } = yield* start
     for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
       const other = yield* start
@@ -62,7 +62,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
   })
 
-  it.effect("to a larger plan applies at once", function* () {
+  it.effect("to a larger plan already applies to this request", function* () {
     const { key, validate } = yield* start
     yield* RunningService.setPlan(key, "starter")
     const change = RunningService.setPlan(key, "business")
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/1000000")
   })
 
-  it.effect("to a smaller plan that is used up rejects the call without a charge", function* () {
+  it.effect("to a plan whose quota is used up makes the request fail with 429, and nothing is charged", function* () {
     const { key, validate } = yield* start
     yield* validate("ATU12345678", { key })
     const change = RunningService.setPlan(key, "starter")
@@ -82,7 +82,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
   })
 
-  it.effect("to a plan without confirmations rejects the confirmation without a receipt", function* () {
+  it.effect("to a plan without confirmations makes the request fail with 402, and no receipt is issued", function* () {
     const { key, service } = yield* start
     yield* RunningService.setPlan(key, "business")
     const change = RunningService.setPlan(key, "free")

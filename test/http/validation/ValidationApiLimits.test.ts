@@ -135,7 +135,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 7)
   })
 
-  it.effect("is counted once per rejected call, without a call to a source", function* () {
+  it.effect("is counted once per rejected call, for cached and for new VAT IDs", function* () {
     const { newKey, validate } = yield* RunningService.make()
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 1)

@@ -31,7 +31,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assert.containSubset(yield* validate("DE111111111", { key }), { status: 200, body: { valid: false, source: "bzst" } })
   })
 
-  it.effect("sends the requester of the caller to the BZSt, or that of the operator", function* () {
+  it.effect("sends the BZSt the requester that the caller names, else that of the operator", function* () {
     const { key, sandbox, validate } = yield* takeDown("vies")
     yield* validate("DE100440002", { key, query: { requester_vat_id: "DE811115368" } })
     yield* validate("DE100440003", { key })

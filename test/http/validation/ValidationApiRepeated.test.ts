@@ -23,7 +23,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.strictEqual(third.headers["x-service-usage"], "3/100000")
   })
 
-  it.effect("reports its arrival time even if the database is slow", function* () {
+  it.effect("reports when its request arrived, even if the database is slow", function* () {
     const { newKey, port, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey

@@ -72,14 +72,14 @@ describe("SmtpMailer", () => {
     }).pipe(withServer({ ...accounts, credentials: "us%40er:p%3Ass" }))
   )
 
-  it.effect("keeps a mail queued after a rejected password", () =>
+  it.effect("defers a mail if the server rejects the password", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "535"])
     }).pipe(withServer({ ...accounts, credentials: "user:wrong" }))
   )
 
-  it.effect("keeps a mail queued while the server is unreachable", () =>
+  it.effect("defers a mail if the server is unreachable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])

@@ -65,7 +65,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999111"), french)).body), "ADDD")
   })
 
-  it.effect("answers the plain query with evatr-0003 and HTTP 400 if name or city is missing", function* () {
+  it.effect("answers a qualified query without name or city with evatr-0003 and HTTP 400, and compares nothing", function* () {
     for (const part of [{ firmenname: "Muster GmbH" }, { ort: "Berlin" }, { strasse: "Weg 1" }, { plz: "1", ort: "Berlin" }]) {
       const { status, body } = yield* ask("ATU12345678", part)
       assert.strictEqual(status, 400)

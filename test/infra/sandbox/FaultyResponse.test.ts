@@ -58,14 +58,14 @@ const both = ["vies", "bzst"] as const
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
 layer(services, { excludeTestServices: true })("a simulated source", (it) => {
-  it.effect("resets before the first byte", function* () {
+  it.effect("resets the connection before the first byte", function* () {
     for (const source of both) {
       const received = yield* raw(ask(source, only(source, "04")))
       assert.deepStrictEqual(received, { text: "", bytes: 0, error: "ECONNRESET" })
     }
   })
 
-  it.effect("resets in the middle of the body", function* () {
+  it.effect("resets the connection in the middle of the body", function* () {
     for (const source of both) {
       const received = yield* raw(ask(source, only(source, "05")))
       assert.strictEqual(received.error, "ECONNRESET")
@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
     }
   })
 
-  it.effect("ends cleanly after fewer bytes than Content-Length", function* () {
+  it.effect("ends the connection cleanly after fewer bytes than Content-Length", function* () {
     for (const source of both) {
       const received = yield* raw(ask(source, only(source, "12")))
       assert.strictEqual(received.error, null)
@@ -168,7 +168,7 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
     }
   })
 
-  it.effect("fails the first n calls of a flaky number, per source, and then answers", function* () {
+  it.effect("fails the first calls with a flaky magic number, per source, and then answers", function* () {
     const sandbox = yield* Sandbox.Sandbox
     const viesSays = Effect.map(raw(ask("vies", "999932")), (received) => bodyOf(received).includes('"valid":true'))
     const bzstSays = Effect.map(raw(ask("bzst", "999932")), (received) => bodyOf(received).includes('"evatr-0000"'))
@@ -182,7 +182,7 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
     assert.include(bodyOf(yield* raw(ask("vies", "999734"))), '"valid":true')
   })
 
-  it.effect("leaves the other source unaffected by a number that concerns one source", function* () {
+  it.effect("answers a magic number whose fault concerns only the other source", function* () {
     for (const [ending] of [...magicNumbers].filter(([ending]) => /^999[78]\d\d$/u.test(ending))) {
       const other = ending.startsWith("9997") ? "bzst" : "vies"
       const received = yield* raw(ask(other, ending))

@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   })
 
-  it.effect("compares trader data in other member states, too", function* () {
+  it.effect("compares trader data for France, too", function* () {
     const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
     assert.strictEqual(body["traderNameMatch"], "VALID")
     assert.strictEqual(body["traderPostalCodeMatch"], "INVALID")
@@ -126,7 +126,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.strictEqual(body["traderStreet"], "---")
   })
 
-  it.effect("discloses a name and an address with a line break in 25 member states, none in Germany and Spain", function* () {
+  it.effect("discloses a name and an address with a line break, except for Germany and Spain", function* () {
     for (const prefix of memberStates.keys()) {
       const { body } = yield* checkId(vatIdEnding(prefix, "123456"))
       assert.strictEqual(body["valid"], true, prefix)

@@ -55,7 +55,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
     assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
   })
 
-  it.effect("behind a URL gets the newest checkpoint, even after a rejected request", function* () {
+  it.effect("at a URL gets the newest checkpoint, even after a rejected request", function* () {
     const { taken, url } = yield* server
     const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
     yield* offer("two")
@@ -63,7 +63,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
     assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
   })
 
-  it.effect("is not sent over plain HTTP", function* () {
+  it.effect("is rejected if its URL is plain HTTP", function* () {
     const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
     assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
   })

@@ -70,7 +70,7 @@ describe("an access token", () => {
 })
 
 describe("a forged token is rejected", () => {
-  it.effect("while one forged with the right secret is accepted", function* () {
+  it.effect("unless it is signed with the right secret", function* () {
     assert.isFalse(yield* isRefused(forge(header, yield* claimsNow)))
   })
 

@@ -55,7 +55,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* letGo
   })
 
-  it.effect("is rejected beyond the limit, with one warning for all, until another one ends", () => {
+  it.effect("beyond the limit is closed at once, with one warning for all, until another connection ends", () => {
     const lines: Array<unknown> = []
     const keep = Logger.make(({ message }) => void lines.push(message))
     return Effect.gen(function* () {
@@ -73,7 +73,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
-  it.effect("has its path and query rewritten for the router", function* () {
+  it.effect("has `;`, `#` and invalid UTF-8 escaped in its path and query before the router reads them", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     for (const headers of [[], ["Expect: 100-continue"], ["Expect: nothing"]]) {
@@ -115,7 +115,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
 layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
   const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-  it.effect("of a tunnel survives a disconnected client", function* () {
+  it.effect("of a tunnel does not stop the server if the client has disconnected", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(tunnel)

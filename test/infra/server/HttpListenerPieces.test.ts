@@ -95,7 +95,7 @@ layer(servers, { excludeTestServices: true })("a client's bytes", (it) => {
     { arbitrary: { runs: 200 } }
   )
 
-  it.effect("end their connection as with Node's server alone, for any truncation", function* () {
+  it.effect("end their connection as with Node's server alone, for any split in two", function* () {
     const { connect, connectAlone } = yield* Servers
     for (const last of lastRequests) {
       const theirs = yield* connectAlone

@@ -46,7 +46,7 @@ const listen = Effect.gen(function* () {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests", (it) => {
-  it.effect("handles the first request at once, and each later one in a task after the previous response", function* () {
+  it.effect("handles the first request at once, and schedules each later one after the previous response", function* () {
     const { connect, inFlight, respond, scheduled, until } = yield* listen
     const client = yield* connect
     yield* client.send(get("/1") + get("/2") + get("/3"))
@@ -63,7 +63,7 @@ layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests
     yield* client.until((text) => text.endsWith("/3"))
   })
 
-  it.effect("closes a connection whose requests exceed the capacity, until others are served or disconnected", function* () {
+  it.effect("closes a connection whose requests exceed the capacity, until others are served or disconnect", function* () {
     const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
     const [first, leaving] = [yield* connect, yield* connect]
     yield* first.send(get("/1") + get("/2"))

@@ -49,7 +49,7 @@ const outages = ["evatr-0001", "evatr-0008", "evatr-0011", "evatr-2007"].map((st
 const own = fresh(parts)
 
 describe("a confirmation", () => {
-  own.effect("is one qualified query, and keeps both sides byte for byte", function* () {
+  own.effect("sends one qualified query, and keeps request and response byte for byte", function* () {
     // The evidence keeps spaces, unknown fields, escapes and the order of fields.
     const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
     const confirmed = yield* confirmAgainst(StandIn.answer(200, response, { "content-type": "text/plain" }))

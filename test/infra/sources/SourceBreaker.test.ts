@@ -50,7 +50,7 @@ it.effect.each([
   ["a register's timeout that the source reports", "TIMEOUT", false],
   ["a missing answer", null, true]
 ] as const)(
-  "after %s the trial call of a half-open circuit leaves it open only if there was no answer",
+  "after a trial call that ends with %s, a half-open circuit is open only if there was no answer",
   function* ([_, code, isOpen]) {
     const breaker = yield* SourceBreaker.make("vies")
     yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))

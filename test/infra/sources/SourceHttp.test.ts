@@ -80,7 +80,7 @@ describe("an exchange", () => {
     assert.isAtMost(yield* standIn.connections, 2)
   })
 
-  own.effect("keeps a body that is not JSON, which is malformed", function* () {
+  own.effect("keeps a body that is not JSON, and reports it as malformed", function* () {
     const { standIn, ask } = yield* connect
     for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
       yield* standIn.next(StandIn.answer(200, body))
@@ -91,7 +91,7 @@ describe("an exchange", () => {
     }
   })
 
-  own.effect("reads a body of at most 256 KiB", function* () {
+  own.effect("reads a body of 256 KiB", function* () {
     const { standIn, ask } = yield* connect
     yield* standIn.next(StandIn.answer(200, `[${" ".repeat(256 * 1024 - 2)}]`))
     assert.deepStrictEqual((yield* ask).json, [])

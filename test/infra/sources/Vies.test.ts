@@ -38,7 +38,7 @@ const sent = Effect.gen(function* () {
 const own = fresh(parts)
 
 describe("a check", () => {
-  own.effect("queries with numbers without prefix, and returns the verdict with its evidence", function* () {
+  own.effect("sends the number without its prefix, and returns the verdict with its evidence", function* () {
     const answer = yield* checkAgainst(czech, StandIn.answer(200, viesAnswer))
     const response = JSON.stringify(viesAnswer)
     assert.deepStrictEqual(answer, {

@@ -112,7 +112,7 @@ describe("log lines", () => {
     assert.strictEqual(parse(errors[0])["message"], "aside")
   })
 
-  it.effect("below the level are not written", function* () {
+  it.effect("below the configured level are not written", function* () {
     assert.deepStrictEqual(yield* written(Effect.logInfo("x"), { level: "Error" }), [])
   })
 })

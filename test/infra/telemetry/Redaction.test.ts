@@ -99,7 +99,7 @@ describe("Redaction", () => {
     )
   })
 
-  it("is bounded in length, depth and number", () => {
+  it("limits the length of texts, the depth of objects and the number of items", () => {
     assert.isBelow(text("x".repeat(1_000_000)).length, 5_000)
     const cyclic: Record<string, unknown> = {}
     cyclic["self"] = cyclic

@@ -87,7 +87,7 @@ describe("SpanTracer", () => {
     ["traceidratio", true, 0],
     ["always_on", false, 1]
   ] as const)(
-    "%s continues the trace of a remote parent whose sampled flag is %s: exports %d",
+    "with the sampler %s continues the trace of a remote parent whose sampled flag is %s: exports %d",
     function* ([name, sampled, count]) {
       const parent = Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled })
       const request = Effect.withSpan(served(200), "request", { kind: "server", parent })

@@ -124,7 +124,7 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
   // First, because the outages of the other tests pause the task engine.
-  it.effect("count the attempts of an accepted validation apart from the responses without a verdict", function* () {
+  it.effect("count a failed attempt of an accepted validation as an attempt, not as a response without a verdict", function* () {
     const port = yield* AdminPort
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey

@@ -160,7 +160,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
     assert.strictEqual(gone._tag, "HttpClientError")
   })
 
-  it.effect("exit with the reason if none of them can start", function* () {
+  it.effect("exit if none of them can start", function* () {
     const defect = yield* Effect.sandbox(
       RunningService.spawn({ DATABASE_URL: "postgresql://absent@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
     ).pipe(Effect.flip)
