@@ -16,9 +16,9 @@ BEGIN
       is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
     WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
     GET DIAGNOSTICS changed = ROW_COUNT;
-    -- With this error code, the service reads the documents again and retries.
+    -- Fewer rows were changed than the event names: another command was faster. On this error code the service reads the documents again and retries.
     IF changed <> cardinality(fact.positions) THEN
-      RAISE '% cannot change a document: it is erased already, or its legal hold has changed', fact.type USING ERRCODE = 'serialization_failure';
+      RAISE '% cannot change a personal document: another command has erased it or changed its legal hold', fact.type USING ERRCODE = 'serialization_failure';
     END IF;
   END LOOP;
 END $$;

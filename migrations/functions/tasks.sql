@@ -134,8 +134,8 @@ BEGIN
     WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim;
 END $$;
 
--- Makes the open items of a chunk due after p_wait_ms, unless they were tried already. BatchOpening calls it after it has recorded the cached
--- answers of the chunk. p_failure is the reason for the wait, or null.
+-- Makes items of a batch due after p_wait_ms: the items p_first to p_first + p_count - 1 that are neither closed nor tried. Without this call they
+-- become due after 30 s. BatchOpening calls the function when it has recorded the cached answers. p_failure is the reason for the wait, or null.
 CREATE OR REPLACE FUNCTION vatproof.release_items(p_batch uuid, p_first int, p_count int, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off

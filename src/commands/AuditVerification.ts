@@ -79,7 +79,9 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* remark(key.note)
   for (const position of adopted)
-    yield* remark(`Event ${position} adopted the log: only checkpoints kept elsewhere prove the events before it.`)
+    yield* remark(
+      `With the event at position ${position} an operator adopted the log: only checkpoints kept elsewhere prove the events before it.`
+    )
   if (count > 0) return yield* new LogAltered({ message: `The ${what} was altered: ${found}` })
 })
 
@@ -206,13 +208,14 @@ const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, p
   if (hasProof && hasExport) return Effect.fail(new UnusedOption({ message: "Give --proof or --export, not both" }))
   if (Option.isSome(event) && !hasProof) return Effect.fail(new UnusedOption({ message: "--event works only with --proof" }))
   if (checkpoint.length > 0 && hasProof) {
-    return Effect.fail(
-      new UnusedOption({ message: "--checkpoint works only with the database or --export: a proof has its own checkpoint" })
-    )
+    return Effect.fail(new UnusedOption({ message: "--checkpoint does not work with --proof: a proof has its own checkpoint" }))
   }
-  if (fast && (hasProof || hasExport)) return Effect.fail(new UnusedOption({ message: "--fast works only with the database" }))
+  if (fast && (hasProof || hasExport))
+    return Effect.fail(new UnusedOption({ message: "--fast works only when the database is verified" }))
   if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
-    return Effect.fail(new UnusedOption({ message: "--by and --reason work only with the database, whose log records them" }))
+    return Effect.fail(
+      new UnusedOption({ message: "--by and --reason work only when the database is verified, because its log records them" })
+    )
   }
   return Effect.void
 }
@@ -250,7 +253,7 @@ export const verify = Command.make(
     fast: Flag.Boolean("fast").pipe(
       Flag.withDefault(false),
       Flag.withDescription(
-        "With the database, for daily use: the database computes the leaves of the tree, and the command reads only the events of sections that differ"
+        "Verify the database faster, for daily use: the database computes the hashes of the events, and the command reads only the events where these differ from the stored tree"
       )
     ),
     witness: Witnesses.witness,

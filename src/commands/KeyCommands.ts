@@ -21,7 +21,8 @@ const findKey = Effect.fnUntraced(function* (keyText: string, account: Option.Op
     return key
   }
   if (keyText.startsWith("svc_live_")) {
-    const message = "A prefix identifies a key only within its account: add --account <email or user_id>, or use the key_id"
+    const message =
+      "The first 12 characters identify a key only within its account: add --account <email or user_id>, or use the key_id"
     return yield* new KeyNotFound({ message })
   }
   const [key] = yield* directory.keyById(keyText, period)

@@ -98,7 +98,7 @@ const verified = Flag.String("i-have-verified").pipe(
   ),
   Flag.optional,
   Flag.withDescription(
-    "Number of events and root of the log that you verified, as <events>:<root>. Without this option the command only prints both, and why the notary refuses the log"
+    "Number of events and root hash of the log that you verified, as <events>:<root>. Without this option the command only prints both, and why the notary refuses the log"
   )
 )
 
@@ -112,7 +112,7 @@ const adopt = Command.make(
       const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.memory(keys.value)), keys: keys.value })
       const refusal = yield* adoption.refusal
       if (Option.isNone(refusal)) {
-        return yield* print(flags.json, { known: true }, "The notary knows this history: there is nothing to adopt.")
+        return yield* print(flags.json, { known: true }, "The notary accepts this log: there is nothing to adopt.")
       }
       if (Option.isNone(flags.verified)) {
         yield* adoption.newest
@@ -130,7 +130,13 @@ signs the alteration. Only if the log is the right one:
       const { position } = yield* asOperator(adoption.adopt(flags.verified.value), flags).pipe(
         Effect.catchIf(
           (error) => isSqlError(error) && error.reason._tag === "AuthorizationError",
-          () => Effect.fail(new NotAdopted({ message: "Adopting a log needs the administrator's DATABASE_URL" }))
+          () =>
+            Effect.fail(
+              new NotAdopted({
+                message:
+                  "The database role of the service may not adopt a log. Run the command with the administrator's DATABASE_URL"
+              })
+            )
         )
       )
       const words = `The log is adopted with ${events} events; the event at position ${position} records it. A waiting service starts within seconds.`
@@ -144,9 +150,9 @@ signs the alteration. Only if the log is the right one:
     "Make the notary continue a log that it refuses, after you have verified the log: it was not signed so far, its stored tree or checkpoints " +
       "are missing, or it was restored from an older backup. The event LogAdopted records the adoption"
   ),
-  Command.withShortDescription("Vouch for a history that the notary does not know"),
+  Command.withShortDescription("Make the notary continue a log that it refuses"),
   Command.withExamples([
-    { command: "vatproof notary adopt", description: "Print why the notary refuses the log, and its size and root" },
+    { command: "vatproof notary adopt", description: "Print why the notary refuses the log, and its size and root hash" },
     {
       command: "vatproof notary adopt --i-have-verified 1200:9c4f… --reason 'Restored from the backup of 02:00'",
       description: "Adopt the log that you verified"

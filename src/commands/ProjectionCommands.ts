@@ -16,20 +16,20 @@ import { table } from "#app/commands/Table.ts"
 
 class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdministrator", {}) {
   override get message() {
-    return "A rebuild writes tables, which the service's role cannot do: set the administrator's DATABASE_URL"
+    return "The database role of the service may not rebuild tables. Run the command with the administrator's DATABASE_URL"
   }
 }
 
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
 const retryFor = "3 seconds"
-/** A table is stalled if its position has not moved for this time. A running service moves it once a second. */
+/** A read table is stalled if events wait for it and none was applied for this time. A running service looks for new events once a second. */
 const stalledAfterMs = 10_000
 
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
   if (outdated) return "outdated: rebuild it, because its rules have changed"
   if (stalled_ms < stalledAfterMs) return "current"
-  return `not moved for ${Math.floor(stalled_ms / 1_000)} s: start the service, or read its log`
+  return `not moved for ${Math.floor(stalled_ms / 1_000)} s: start the service, or look for the reason in its log lines`
 }
 
 const wordsOf = ({ oldestMs, quota, running, waiting }: TaskCounts.TaskCounts) => {
@@ -69,17 +69,17 @@ const list = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "List the read tables with their lag in events, and count the accepted validations that wait for an answer"
+    "List the read tables with the number of events that each has not applied yet, and count the accepted validations that wait for an answer"
   )
 )
 
 /** Returns the names of the read tables to rebuild: the given one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
   const known = tableProjections.map((one) => one.name)
-  if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })
+  if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a read table, or --all" })
   const unknown = Option.filter(name, (one) => !known.includes(one))
   if (Option.isSome(unknown)) {
-    const message = `There is no projection ${unknown.value}; known are: ${known.join(", ")}`
+    const message = `There is no read table ${unknown.value}. The read tables are: ${known.join(", ")}`
     return yield* new NoSuchProjection({ message })
   }
   return new Set(Option.match(name, { onNone: () => known, onSome: (one) => [one] }))

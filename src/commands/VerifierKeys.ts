@@ -17,7 +17,7 @@ export interface UsedKeys {
 /** There is no public key to verify with, or no export to verify. */
 class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey", { message: Schema.String }) {}
 
-const which = "give the log's public key with --key. The service prints it at startup, and `vatproof notary verifier` prints it"
+const which = "Give the log's public key with --key. The service logs it when it starts, and `vatproof notary verifier` prints it"
 
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
@@ -35,7 +35,7 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
     onNone: () =>
       Option.match(keys, {
         onSome: ({ verifiers }) => Effect.succeed<UsedKeys>({ verifiers, note: null }),
-        onNone: () => Effect.fail(new NoVerifierKey({ message: `NOTARY_KEY is not set: ${which}` }))
+        onNone: () => Effect.fail(new NoVerifierKey({ message: `NOTARY_KEY is not set. ${which}` }))
       })
   })
 
@@ -44,7 +44,11 @@ const own = Effect.fnUntraced(function* (note: string) {
   const keys = yield* NotaryKeys.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
   const name = Option.getOrElse(Checkpoint.originOf(note), () => "log")
-  const { verifiers } = yield* Effect.fromResult(keysOf(pureCrypto, keys.value, name))
+  const { verifiers } = yield* Effect.catchTag(
+    Effect.fromResult(keysOf(pureCrypto, keys.value, name)),
+    "MalformedKey",
+    NotaryKeys.refuse
+  )
   return Option.some<UsedKeys>({ verifiers, note: null })
 })
 
@@ -61,9 +65,9 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   if (Option.isSome(found)) return found.value
   const beside = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(directory))) return yield* new NoVerifierKey({ message: `There is no export in ${directory}` })
-  if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `The export has no public key: ${which}` })
+  if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `The export has no public key. ${which}` })
   const { verifiers } = yield* inText(yield* fs.readFileString(beside))
-  const note = `Verified with the key in the export, which the creator of the export chose: compare it with a key you know, or ${which}`
+  const note = `Verified with the key in the export, which the creator of the export chose. Compare it with a key that you know. To verify with another key: ${which}`
   return { verifiers, note } satisfies UsedKeys
 })
 
@@ -75,5 +79,5 @@ export const forProof = Effect.fnUntraced(function* (key: Option.Option<string>,
   )
   const found = yield* own(note)
   if (Option.isSome(found)) return found.value
-  return yield* new NoVerifierKey({ message: `The proof has no public key: ${which}` })
+  return yield* new NoVerifierKey({ message: `A proof contains no public key. ${which}` })
 })

@@ -175,13 +175,13 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
   })
 
   it.effect.each([
-    [
-      ["--proof", "one", "--checkpoint", "kept"],
-      "--checkpoint works only with the database or --export: a proof has its own checkpoint"
-    ],
+    [["--proof", "one", "--checkpoint", "kept"], "--checkpoint does not work with --proof: a proof has its own checkpoint"],
     [["--event", "one"], "--event works only with --proof"],
     [["--export", "out", "--event", "one"], "--event works only with --proof"],
-    [["--export", "out", "--by", "carol"], "--by and --reason work only with the database, whose log records them"],
+    [
+      ["--export", "out", "--by", "carol"],
+      "--by and --reason work only when the database is verified, because its log records them"
+    ],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
   ] as const)("rejects options that have no effect: %j", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))

@@ -53,7 +53,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
       "leaves.txt",
       lines((all) => all.with(3, `3 ${"0".repeat(64)}`))
     ),
-    /^3: the stored tree does not have the leaf/u
+    /^3: the stored tree has another hash of the event/u
   ],
   ["a changed receipt in the table", replace("receipts.csv", "mismatch", "match"), /^\d+: receipts.csv has a different row/u],
   ["a removed row of the table", withoutLine("verifications.csv", 2), /^4: verifications.csv has no row/u],

@@ -40,7 +40,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     const alone = yield* command("key", "revoke", key.slice(0, 12), ...why)
     assert.strictEqual(
       alone.failure,
-      "A prefix identifies a key only within its account: add --account <email or user_id>, or use the key_id"
+      "The first 12 characters identify a key only within its account: add --account <email or user_id>, or use the key_id"
     )
     const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com", ...why)
     assert.strictEqual(wrong.failure, `The account key-id@example.com has no API key "svc_live_---"`)

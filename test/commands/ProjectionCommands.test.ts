@@ -25,7 +25,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof proje
     assert.match(output, /accounts +inline +1 +\d+ +0 +current/u)
     assert.match(output, /tasks +inline +1 +\d+ +0 +current/u)
     assert.match(output, /^Accepted validations: 0 waiting, 0 running, 0 paused for a quota\.$/mu)
-    assert.match((yield* command("projections", "rebuild", "nothing")).failure ?? "", /known are: streams, .*event_index/u)
+    assert.match(
+      (yield* command("projections", "rebuild", "nothing")).failure ?? "",
+      /The read tables are: streams, .*event_index/u
+    )
     assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
   })
 

@@ -101,7 +101,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
       moved("events", "units = 0", "position = 321"),
       moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")
     ],
-    /^321: the event does not have the leaf in the stored tree, and the signature confirms neither$/mu
+    /^321: the event does not have the hash in the stored tree, and the signature confirms neither of them$/mu
   ],
   [
     "a changed early event with a changed leaf",
@@ -114,7 +114,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a changed leaf in the stored tree",
     [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")],
-    /^321: the stored tree does not have the leaf that was signed \(the event is right\)$/mu
+    /^321: the stored tree has another hash of the event than was signed \(the event is right\)$/mu
   ],
   [
     "a changed hash in an upper tile",
@@ -124,7 +124,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a removed tile",
     ["DELETE FROM vatproof.tiles WHERE level = 0 AND index = 1"],
-    /^256: the stored tree has no leaf for this event$/mu
+    /^256: the stored tree has no hash for this event$/mu
   ],
   [
     "a tile moved to another place",
@@ -184,9 +184,13 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a read table of an unknown version",
     [moved("projections", "version = 7", "name = 'meters'")],
-    /^-: projections meters: the row has the unknown version 7$/mu
+    /^-: projections meters: the read table has the version 7, which this version of the program does not know$/mu
   ],
-  ["a surplus SQL function", [stranger], /^-: pg_proc vatproof.stranger: the function differs from this program.s$/mu],
+  [
+    "a surplus SQL function",
+    [stranger],
+    /^-: pg_proc vatproof.stranger: the SQL function differs from the one in this program.s migrations$/mu
+  ],
   [
     "an infinite time",
     [moved("events", "occurred_at = 'infinity'", "position = 321")],
@@ -205,7 +209,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a changed number of events in the log's row",
     [moved("logs", "next_position = 590", "true")],
-    /^590: the log's row says that the log ends here, but 600 events were signed$/mu
+    /^590: according to the table logs the log ends at this position, but 600 events were signed$/mu
   ],
   [
     "the removal of the log's row",

@@ -30,7 +30,8 @@ const hasOwner = new ApiKeyNotClaimable({
 })
 
 const prefixTaken = new ApiKeyNotClaimable({
-  message: "Your account has had a key with this id: replace this key (POST /v1/keys/rotate) and claim the new one"
+  message:
+    "Another API key of your account starts, or started, with the same 12 characters. Rotate the key that you want to claim (POST /v1/keys/rotate). Then claim the new key"
 })
 
 /** The key that a client sent, with its stored id. */

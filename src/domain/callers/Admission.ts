@@ -61,7 +61,9 @@ export const make = Effect.gen(function* () {
     type Attempt = Effect.Effect<A, E | InvalidApiKey | StoreUnavailable>
     const again = ({ outdated }: PreconditionFailed, caller: Caller, left: number): Attempt => {
       if (left === 0)
-        return Effect.fail(new StoreUnavailable({ cause: "The cached caller or answer was outdated at every attempt" }))
+        return Effect.fail(
+          new StoreUnavailable({ cause: "The API key or the answer in the cache of this process was outdated at every attempt" })
+        )
       return outdated === "answer"
         ? Effect.flatMap(refreshAnswer, () => attempt(caller, left - 1))
         : Effect.flatMap(refresh(identity, call.credential), (current) => attempt(current, left - 1))

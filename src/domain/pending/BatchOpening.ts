@@ -104,14 +104,18 @@ const make = Effect.gen(function* () {
 
   yield* Effect.zipWith(open, end, (hasOpened, hasEnded) => hasOpened || hasEnded).pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Appending the items of batches failed; retrying in 1 s", poll),
+    logDefects("Storing the items of batches, or ending cancelled ones, failed unexpectedly; retrying in 1 s", poll),
     Effect.flatMap((busy) => (busy === true ? Effect.void : signals.awaitOpening(poll))),
     Effect.forever,
     Effect.forkScoped
   )
 
   const recordNext = Effect.flatMap(Queue.take(opened), (chunk) =>
-    recordCached(chunk).pipe(logDefects("Recording cached answers of a batch failed; the task engine answers the items"))
+    recordCached(chunk).pipe(
+      logDefects(
+        "Recording cached answers for items of a batch failed unexpectedly; the items are answered later without the cache"
+      )
+    )
   )
   yield* Effect.forkScoped(Effect.forever(recordNext)).pipe(Effect.replicateEffect(parallel.chunks))
 })

@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
     // After a database outage nothing can be stored here: the lease expires, and the task is tried again.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
-          Effect.logError(`The task ${task.taskId} failed with a defect; retrying after a backoff`, exit.cause),
+          Effect.logError(`The accepted validation ${task.taskId} failed unexpectedly; it is tried again later`, exit.cause),
           queue.defer(task, retryDelay(task.attempts, 0.5), "DEFECT")
         )
       : Effect.void
@@ -177,7 +177,7 @@ const make = Effect.gen(function* () {
 
   yield* iteration.pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Task engine iteration failed; retrying in 1 s", poll),
+    logDefects("Looking for validations that wait for an answer failed unexpectedly; retrying in 1 s", poll),
     Effect.flatMap((busy) => Effect.andThen(Effect.sleep(betweenClaims), busy === true ? Effect.void : signals.awaitWork(poll))),
     Effect.forever,
     Effect.forkScoped

@@ -1,4 +1,4 @@
-/** Records the outcomes of validations: one event for each, with the units that it costs. */
+/** Records the outcomes of validations: one event for each, with the units that it costs. ConfirmVatId.ts charges the units of a confirmation. */
 import { Duration, Effect, MutableRef } from "effect"
 import type { StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"

@@ -98,7 +98,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
     yield* store.lock
     const verified = yield* grow(empty, adopted.events, store.compare)
     if (Hex.encode(rootOf(verified)) !== adopted.root)
-      return yield* refused(`The first ${adopted.events} events do not have the root ${adopted.root}`)
+      return yield* refused(`The first ${adopted.events} events do not have the root hash ${adopted.root}`)
     yield* store.refuseSurplus(adopted.events)
     const remembered = (yield* loadSeen).flatMap(({ note }) => Option.toArray(historyIn(note)))
     const { position } = yield* appendFact(logStream, LogAdopted.make({ adopted, newest: before, remembered }))

@@ -40,15 +40,15 @@ const loggedAtMost = 20
 
 const position = Metrics.gauge("vatproof.scrub.position", {
   unit: "{event}",
-  description: "Events that the current pass over the log has verified"
+  description: "Events that the current check of the stored log has verified"
 })()
 const findings = Metrics.gauge("vatproof.scrub.findings", {
   unit: "{finding}",
-  description: "Findings of the current pass over the log; between two passes, of the last one"
+  description: "Defects found by the current check of the stored log; between two checks, by the last one"
 })()
 const completed = Metrics.gauge("vatproof.scrub.completed", {
   unit: "s",
-  description: "When the last pass over the whole log ended, in seconds since 1970"
+  description: "When the last check of the whole stored log ended, in seconds since 1970"
 })()
 
 /** Creates the functions that claim the lease of the scrubber and store its progress. */
@@ -187,7 +187,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       for (const finding of wrong) {
         count += 1
         yield* integrity.reportAltered("scrub", finding)
-        if (count <= loggedAtMost) yield* Effect.logError(`Scrubber finding: ${finding}; run "vatproof audit verify"`)
+        if (count <= loggedAtMost) yield* Effect.logError(`Check of the stored log: ${finding}. Run "vatproof audit verify"`)
       }
       yield* Metric.update(findings, count)
     })
@@ -217,7 +217,7 @@ export const layer = (pace: ScrubPace) =>
     Effect.flatMap(makePass(pace), (pass) =>
       pass.pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
-        logDefects("Scrubber pass failed; the next one begins after a rest"),
+        logDefects("The check of the stored log failed unexpectedly; it starts again after a pause"),
         Effect.repeat(Schedule.spaced(pace.rest)),
         Effect.forkScoped
       )

@@ -89,7 +89,7 @@ const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.E
       const standing = standingOf(charge, failure.used, windowOf(charge, failure))
       const refusal = minuteRefusal(charge.caller, standing) ?? quotaRefusal(charge.caller, standing)
       return refusal === null
-        ? Effect.die(`vatproof.append rejected a call within its limits: ${failure._tag}`)
+        ? Effect.die(`The database function vatproof.append rejected a call within its limits: ${failure._tag}`)
         : Effect.fail(refusal)
     }
   }

@@ -96,6 +96,6 @@ export const watch = Effect.gen(function* () {
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })
     )
   })
-  const probeSafely = logDefects("Database probe failed; the next one follows in 500 ms")(probe)
+  const probeSafely = logDefects("The check whether the database answers failed unexpectedly; repeating it in 500 ms")(probe)
   yield* Effect.forkScoped(Effect.repeat(probeSafely, Schedule.spaced(probeInterval)))
 })

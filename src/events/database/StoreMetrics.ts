@@ -14,19 +14,19 @@ export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", b
 /** Attribute `vatproof.append.way`: a `whole` batch was accepted as a set; otherwise `each` command was decided individually. */
 const appendedBatches = Metrics.counter("vatproof.append.batches", {
   unit: "{batch}",
-  description: "Batches, by whether the database accepted all commands at once or decided each one individually"
+  description: "Round trips, by whether the database accepted all commands at once or decided each one individually"
 })
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
 
 export const appendWait = Metrics.histogram("vatproof.append.wait.duration", appendBoundaries, {
   unit: "s",
-  description: "Time a command waited for its batch to begin"
+  description: "Time a command waited for its round trip to begin"
 })()
 
 export const appendDuration = Metrics.histogram("vatproof.append.duration", appendBoundaries, {
   unit: "s",
-  description: "Time to store a batch, with retries"
+  description: "Time of a round trip, with retries"
 })()
 
 /** Attributes: `db.system.name`, and `error.type` of a failed query. */
@@ -50,7 +50,7 @@ export const databaseAvailable = Metrics.gauge("vatproof.database.available", {
 /** Attribute: `vatproof.projection`, the name of the projection. */
 export const projectionLag = Metrics.gauge("vatproof.projection.lag", {
   unit: "{event}",
-  description: "Events of the log that a projection has not applied"
+  description: "Events of the log that a read table has not applied yet"
 })
 
 export const notaryLag = Metrics.gauge("vatproof.notary.lag", {

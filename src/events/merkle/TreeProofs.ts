@@ -89,7 +89,8 @@ const hashRanges = Effect.fnUntraced(function* <E, R>(sha256: Sha256, readNodes:
   const parts = ranges.map(nodesOf)
   const nodes = parts.flat()
   const hashes = nodes.length === 0 ? [] : yield* readNodes(nodes)
-  if (hashes.length !== nodes.length) return yield* Effect.die(`Requested ${nodes.length} nodes, received ${hashes.length}`)
+  if (hashes.length !== nodes.length)
+    return yield* Effect.die(`Requested ${nodes.length} hashes of the Merkle tree, received ${hashes.length}`)
   let next = 0
   return parts.map((part) => fold(sha256, hashes.slice(next, (next += part.length))))
 })

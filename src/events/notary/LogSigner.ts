@@ -58,7 +58,7 @@ export const keysOf = (
     )
     const signing = keys.filter(isSigner)
     if (!Arr.isReadonlyArrayNonEmpty(signing))
-      return yield* Result.fail(new MalformedKey({ message: "NOTARY_KEY has public keys only: add a signing key" }))
+      return yield* Result.fail(new MalformedKey({ message: "it has only public keys; add a signing key" }))
     const signers = yield* ofOneLog(distinct(signing))
     const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...keys]))
     return { name: signers[0].name, signers, verifiers }

@@ -127,14 +127,14 @@ const keepIterating = (
     Effect.flatMap((more) => (more ? Effect.repeat(iteration(true), { while: (more) => more }) : Effect.succeed(false))),
     Effect.catchTag("StoreUnavailable", (error) =>
       Effect.andThen(
-        Effect.logWarning("Notary iteration failed, because the database is unavailable; retrying in 5 s", error),
+        Effect.logWarning("The log could not be signed, because the database is unavailable; retrying in 5 s", error),
         Effect.sleep(pauseAfterFailure)
       )
     ),
-    logDefects("Notary iteration failed; retrying in 5 s", pauseAfterFailure),
+    logDefects("Signing the log failed unexpectedly; retrying in 5 s", pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollInterval)),
     Effect.catchTag("LogForked", ({ message }) =>
-      Effect.andThen(integrity.notary(message), Effect.logError(`The notary stopped signing: ${message}; ${advice}`))
+      Effect.andThen(integrity.notary(message), Effect.logError(`The notary stopped signing the log: ${message}; ${advice}`))
     )
   )
 
@@ -155,7 +155,7 @@ export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
       const logOnce = Effect.fnUntraced(function* ({ message }: NotaryRefusals.LogForked) {
         yield* integrity.notary(`${message}; ${advice}`)
         if ((yield* Ref.getAndSet(logged, message)) === message) return
-        yield* Effect.logError(`The service does not start because the notary does not know the log: ${message}; ${advice}`)
+        yield* Effect.logError(`The service does not start, because the notary refuses to sign this log: ${message}; ${advice}`)
       })
       yield* make(options).pipe(
         Effect.tapError((error) => (isForked(error) ? logOnce(error) : Effect.void)),

@@ -110,7 +110,9 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
   yield* iteration.pipe(
     Effect.flatMap((busy) => (busy ? Effect.void : nextLook)),
     Effect.catchTag("StoreUnavailable", () => nextLook),
-    Effect.catchDefect((defect) => Effect.andThen(Effect.logError("Outbox iteration failed; retrying", defect), nextLook)),
+    Effect.catchDefect((defect) =>
+      Effect.andThen(Effect.logError("Sending mails failed unexpectedly; retrying", defect), nextLook)
+    ),
     Effect.forever,
     Effect.forkScoped
   )

@@ -125,7 +125,7 @@ const makeAccept = Effect.gen(function* () {
       const claimed = yield* queries.claim({ uploadId, batchId })
       if (claimed.length !== chunks)
         return yield* new StoreUnavailable({
-          cause: "The upload took more than an hour, and housekeeping deleted some of its chunks"
+          cause: "The upload took more than an hour, and the service has deleted some of its parts meanwhile"
         })
     }).pipe(Effect.catchTag("SchemaError", Effect.die))
     return yield* events

@@ -41,7 +41,7 @@ export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   found: Schema.Int
 }) {
   override get message() {
-    return `The projection ${this.projection} stops because events are missing: positions ${this.from} to ${this.to - 1} have only ${this.found} events`
+    return `The read table ${this.projection} cannot be updated, because events are missing: positions ${this.from} to ${this.to - 1} have only ${this.found} events. Run "vatproof audit verify"`
   }
 }
 

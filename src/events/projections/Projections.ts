@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   return {
     /** Waits until the table has all events that were appended before the call, at most 3 seconds. Fails with StoreUnavailable. */
     upToDate: Effect.fn("Projections.upToDate")(
-      (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
+      (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no read table ${name}`)
     ),
     /** The progress of each projection. */
     list: access.list.pipe(QueryPolicy.withRetry(retryFor))
@@ -117,11 +117,11 @@ const inBackground = (projection: Projection, iteration: Effect.Effect<void, Sql
     Effect.catchTags({
       LogGap: (gap) => Effect.andThen(Effect.logError(gap.message), Effect.sleep(pauseAfterFailure)),
       SqlError: (error) =>
-        Effect.logWarning(`Projection ${projection.name} could not be advanced; retrying in 5 s`, error).pipe(
+        Effect.logWarning(`The read table ${projection.name} could not be updated from the log; retrying in 5 s`, error).pipe(
           Effect.andThen(Effect.sleep(pauseAfterFailure))
         )
     }),
-    logDefects(`Projection ${projection.name} iteration failed; retrying in 5 s`, pauseAfterFailure),
+    logDefects(`The update of the read table ${projection.name} failed unexpectedly; retrying in 5 s`, pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 

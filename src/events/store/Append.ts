@@ -185,10 +185,10 @@ const exitOf = (
       return Exit.fail(new QuotaReached({ meter: charge?.meter ?? "", used, minute }))
     case "rate":
       return minute === null
-        ? Exit.die("vatproof.append rejected a command for a rate window that it does not have")
+        ? Exit.die("The database function vatproof.append rejected a command for a rate window that it does not have")
         : Exit.fail(new RateLimitReached({ used, minute }))
     case undefined:
-      return Exit.die("vatproof.append returned no outcome for a command")
+      return Exit.die("The database function vatproof.append returned no outcome for a command")
   }
 }
 
@@ -212,7 +212,7 @@ export const make = Effect.map(
       const values = [logId, mayBeStored, ...columns]
       const call = Object.assign(sql.unsafe<Outcomes>(statement, values), { compile: () => [statement, values] as const })
       return Effect.flatMap(call, ([row]) => {
-        if (row === undefined) return Effect.die("vatproof.append returned no row")
+        if (row === undefined) return Effect.die("The database function vatproof.append returned no row")
         const batches = row.outcomes === null ? StoreMetrics.wholeBatches : StoreMetrics.decidedBatches
         return Effect.as(Metric.update(batches, 1), exitsOf(commands, row))
       })

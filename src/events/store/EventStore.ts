@@ -48,7 +48,12 @@ const make = Effect.gen(function* () {
   }
 
   const sendAlone = (one: AppendCommand.Prepared) =>
-    Effect.exit(Effect.flatMap(send([one]), ([exit]) => exit ?? Effect.die("vatproof.append returned no outcome for a command")))
+    Effect.exit(
+      Effect.flatMap(
+        send([one]),
+        ([exit]) => exit ?? Effect.die("The database function vatproof.append returned no outcome for a command")
+      )
+    )
 
   /** Sends a batch. If the database rejects it, sends each command alone, so that only the bad command fails. */
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>

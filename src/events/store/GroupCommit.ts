@@ -104,7 +104,10 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
       }
     }).pipe(
       Effect.catchCause((cause) =>
-        Effect.andThen(Effect.logError("The result of a batch could not be delivered", cause), () => settleRest)
+        Effect.andThen(
+          Effect.logError("A caller failed while it received its result from the database; the other callers get theirs", cause),
+          () => settleRest
+        )
       )
     )
     return settleRest

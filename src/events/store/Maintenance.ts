@@ -38,10 +38,11 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
     deleteTokens,
     deleteUploads
   ]
-  const warn = (error: SqlError) => Effect.logWarning("Housekeeping failed; retrying in a minute", error)
+  const warn = (error: SqlError) =>
+    Effect.logWarning("Deleting expired rows or creating partitions in the database failed; retrying in a minute", error)
   // A failed part does not stop the others.
   return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
-    logDefects("Housekeeping failed; retrying in a minute")
+    logDefects("Deleting expired rows or creating partitions in the database failed; retrying in a minute")
   )
 })
 

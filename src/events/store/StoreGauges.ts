@@ -68,7 +68,7 @@ export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
     read.pipe(
       Effect.catchTag("StoreUnavailable", () => Effect.void),
-      logDefects("The gauges of lags and tasks could not be read; retrying in 10 s"),
+      logDefects("The metrics of the log, the mails and the validations could not be read from the database; retrying in 10 s"),
       Effect.repeat(Schedule.spaced(readEvery)),
       Effect.forkScoped
     )

@@ -131,7 +131,12 @@ const refusedIn = (
     ? []
     : [{ field: "type", message: `Unknown type. Known types: ${types.join(", ")}` }]),
   ...(key?.startsWith("svc_") === true && account_id === undefined && accountId === null
-    ? [{ field: "key", message: "A prefix identifies a key only within its account: add account_id, or use the key_id" }]
+    ? [
+        {
+          field: "key",
+          message: "The first 12 characters identify a key only within its account: add account_id, or use the key_id"
+        }
+      ]
     : [])
 ]
 

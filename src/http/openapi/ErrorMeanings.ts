@@ -22,7 +22,7 @@ const meanings = {
   REQUEST_TIMEOUT: "The request did not arrive completely within 30 seconds.",
   CONFLICT: "An account with this email address already exists.",
   API_KEY_NOT_CLAIMABLE:
-    "The API key belongs to an account with a login, or your account has had a key with the same id; the message says which.",
+    "The API key belongs to an account with a login, or another key of your account starts, or started, with the same 12 characters. The message says which.",
   IDEMPOTENCY_IN_PROGRESS:
     "An earlier request with the same `Idempotency-Key` is still in progress; repeat yours after `Retry-After` seconds to get the same answer.",
   RECEIPT_ERASED:

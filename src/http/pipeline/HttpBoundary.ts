@@ -136,7 +136,7 @@ const responseOf = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   if (Cause.hasInterruptsOnly(cause)) return yield* Errors.toResponse(Errors.stopping)
   const [response] = yield* HttpServerError.causeResponse(cause)
   if (response.status < 500) return response
-  yield* Effect.logError("A request failed with a defect; the response is a 500", cause)
+  yield* Effect.logError("A request failed unexpectedly; the response has status 500", cause)
   if (cause.reasons.some((reason) => reason._tag === "Die" && isEvidenceAltered(reason.defect))) {
     return yield* Errors.toResponse(Errors.evidenceAltered)
   }

@@ -111,7 +111,10 @@ const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(mak
 const activeOf = (method: string, scheme: string) =>
   HttpMetrics.activeRequests({ "http.request.method": method, "url.scheme": scheme })
 
-/** Returns the series of a duration. `served` is `live` if it includes the time of an official source, else empty. */
+/**
+ * Returns the histogram of request durations with these labels. `served` is `live` if the response waited for an official source.
+ * Otherwise it is empty.
+ */
 const durationOf = (method: string, route: string | null, status: number | null, scheme: string, served: string) =>
   HttpMetrics.requestDuration({
     "http.request.method": method,

@@ -30,9 +30,11 @@ const missing = Effect.gen(function* () {
     ...(has.role
       ? []
       : [
-          `the service runs as a role that may do more than append; ${has.owner ? `as an administrator: GRANT ${serviceRole} TO <login role>` : byAdministrator}, then restart`
+          `the database role of the service may do more than append events; ${has.owner ? `as an administrator: GRANT ${serviceRole} TO <login role>` : byAdministrator}, then restart`
         ]),
-    ...(has.owner ? [] : [`not all objects belong to vatproof_owner, a role without login; ${byAdministrator}, then restart`]),
+    ...(has.owner
+      ? []
+      : [`not all tables, views and functions belong to vatproof_owner, a role without login; ${byAdministrator}, then restart`]),
     ...(has.row_triggers
       ? []
       : [

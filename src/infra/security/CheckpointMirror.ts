@@ -46,7 +46,8 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
         : HttpClientRequest.basicAuth(request, decodeURIComponent(username), Redacted.make(decodeURIComponent(password)))
     )
     .pipe(Effect.timeout(timeout))
-  if (status < 200 || status > 299) return yield* new MirrorFailed({ message: `The mirror answered with status ${status}` })
+  if (status < 200 || status > 299)
+    return yield* new MirrorFailed({ message: `CHECKPOINT_MIRROR answered with status ${status}` })
 })
 
 /** Returns a function that offers a checkpoint without waiting. Without CHECKPOINT_MIRROR it does nothing. */
@@ -71,10 +72,16 @@ export const make = Effect.gen(function* () {
       Effect.retry(retries),
       Effect.tap(() => Effect.sync(() => (pushed = note))),
       Effect.catchTag(["PlatformError", "HttpClientError", "MirrorFailed", "TimeoutError"], (error) =>
-        Effect.logWarning(`CHECKPOINT_MIRROR did not accept a checkpoint (${error._tag}); a newer one is pushed in a minute`)
+        Effect.logWarning(
+          `A checkpoint could not be copied to CHECKPOINT_MIRROR (${error._tag}); trying again with the newest one in a minute`
+        )
       )
     )
   })
-  yield* push.pipe(logDefects("A checkpoint could not be mirrored"), Effect.repeat(Schedule.spaced(lookEvery)), Effect.forkScoped)
+  yield* push.pipe(
+    logDefects("Copying a checkpoint to CHECKPOINT_MIRROR failed unexpectedly"),
+    Effect.repeat(Schedule.spaced(lookEvery)),
+    Effect.forkScoped
+  )
   return (note: string) => Effect.sync(() => void MutableRef.set(offered, note))
 })

@@ -69,8 +69,12 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   const { begun, replaced } = yield* Draining
   const { uuidV7 } = yield* Crypto
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
-  const warnOfDropped = yield* makeWarning((count) => `Refused ${count} connections: ${maxConnections} are open`)
-  const warnOfPipelines = yield* makeWarning((count) => `Closed ${count} connections: ${maxPipelined} pipelined requests wait`)
+  const warnOfDropped = yield* makeWarning(
+    (count) => `Refused ${count} connections: ${maxConnections} are open, the most that are allowed`
+  )
+  const warnOfPipelines = yield* makeWarning(
+    (count) => `Closed ${count} connections: ${maxPipelined} pipelined requests wait already, the most that are allowed`
+  )
   const { close, server } = makeServer(options)
   server.on("drop", warnOfDropped)
   refuseUnreadable(server, (reason) => options.refusal(reason, uuidV7()))

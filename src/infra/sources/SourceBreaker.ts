@@ -18,7 +18,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
   const sourceBreaker = yield* makeBreaker(failuresToOpen.source)
   const registers = yield* makeBreaker(failuresToOpen.memberState)
   const startedMs = yield* Clock.currentTimeMillis
-  /** By source or by prefix of a member state; no source has the name of a prefix. */
+  /** The keys are names of sources and prefixes of member states. They cannot collide. */
   const circuits = new Map<string, Circuit>()
   const circuitOf = (key: string): Circuit => circuits.get(key) ?? { isOpen: false, sinceMs: startedMs }
 

@@ -70,7 +70,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
     const safeTurn = (troubled: boolean) =>
       turn(troubled).pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
-        logDefects(`Monitoring of ${source.source} failed; continuing`, troubledMs)
+        logDefects(`The check of the source ${source.source} failed unexpectedly; it is repeated`, troubledMs)
       )
     yield* safeTurn(false)
     yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(

@@ -29,7 +29,7 @@ export const make = Effect.gen(function* () {
     MutableRef.set(isFailing, why !== null)
     return why === null
       ? Effect.logInfo("The collector accepts telemetry again")
-      : Effect.logWarning(`The collector does not accept telemetry (${why}); a full queue drops new telemetry`)
+      : Effect.logWarning(`The collector does not accept telemetry (${why}); when the queue is full, new telemetry is lost`)
   })
   yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
 

@@ -157,7 +157,7 @@ const replace = Effect.fnUntraced(function* (
   const successor = yield* start(slot, anyUp, options)
   const failed = Effect.map(Deferred.await(successor.ended), (why) => why ?? "it ended without an error")
   const problem = yield* Effect.raceFirst(Effect.as(Deferred.await(successor.listening), null), failed).pipe(
-    Effect.timeoutOrElse({ duration: renewalTimeout, orElse: () => Effect.succeed("it does not listen in time") })
+    Effect.timeoutOrElse({ duration: renewalTimeout, orElse: () => Effect.succeed("it did not start to listen in time") })
   )
   if (problem === null) {
     // Ignores the error if the former worker has ended in the meantime.
@@ -168,7 +168,7 @@ const replace = Effect.fnUntraced(function* (
     yield* Effect.forkScoped(Effect.andThen(retired, Scope.close(former.scope, Exit.void)))
     return successor
   }
-  yield* Effect.logError(`The successor of worker ${slot.number} failed (${problem}); the former worker continues`)
+  yield* Effect.logError(`The process that was to replace worker ${slot.number} failed (${problem}); the worker continues`)
   yield* Scope.close(successor.scope, Exit.void)
   return former
 })

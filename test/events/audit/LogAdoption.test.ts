@@ -118,7 +118,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
     const { adoption } = yield* machine(Option.none())
     const current = yield* adoption.current
     const other = yield* Effect.flip(adoption.adopt({ ...current, root: "00".repeat(32) }))
-    assert.match(other.message, /do not have the root 0000/u)
+    assert.match(other.message, /do not have the root hash 0000/u)
     const stranger = (yield* machine(Option.none(), keysOf(signerOf(signer.name, "stranger")))).adoption
     assert.match(
       (yield* Effect.flip(stranger.adopt(current))).message,

@@ -10,7 +10,10 @@ it.effect(
     const waiting = yield* Effect.forEach(Array.from({ length: 1_000 }), () =>
       Effect.forkChild(query, { startImmediately: true })
     )
-    assert.containSubset(yield* Effect.flip(query), { _tag: "StoreUnavailable", cause: "Too many queries are in flight" })
+    assert.containSubset(yield* Effect.flip(query), {
+      _tag: "StoreUnavailable",
+      cause: "Too many database queries of this process are unanswered"
+    })
     const batch = yield* Effect.forkChild(QueryPolicy.withRetryForMany("3 seconds")(Deferred.await(answered)))
     const [first] = waiting
     if (first !== undefined) yield* Fiber.interrupt(first)

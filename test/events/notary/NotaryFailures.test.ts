@@ -21,7 +21,7 @@ it.live("The notary logs a failed iteration and continues", () =>
     yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.claim_notary RENAME TO claim_notary_away")
     yield* Effect.provide(Layer.build(Notary.layer(options)), Logger.layer([keep]))
     yield* Effect.repeat(
-      Effect.sync(() => said.current.includes("Notary iteration failed")),
+      Effect.sync(() => said.current.includes("Signing the log failed")),
       { until: (isSaid) => isSaid, schedule: soon }
     )
     yield* MigratedDatabase.execute("ALTER FUNCTION vatproof.claim_notary_away RENAME TO claim_notary")

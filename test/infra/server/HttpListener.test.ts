@@ -67,7 +67,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
       yield* first.leave
       yield* served(second)
       yield* served(yield* connect)
-      assert.deepStrictEqual(lines, [["Refused 1 connections: 2 are open"]])
+      assert.deepStrictEqual(lines, [["Refused 1 connections: 2 are open, the most that are allowed"]])
     }).pipe(Effect.scoped, Effect.provide(Logger.layer([keep])))
   })
 })

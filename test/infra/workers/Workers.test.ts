@@ -143,7 +143,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
 
       yield* fs.writeFileString(secretFile, "")
       process.kill(workers.pid, "SIGUSR2")
-      yield* until(/The successor of worker 1 failed \(code 1\); the former worker continues/u)
+      yield* until(/The process that was to replace worker 1 failed \(code 1\); the worker continues/u)
       assert.strictEqual(yield* started, before + 3)
       yield* bothReady(adminPort)
     },

@@ -186,7 +186,7 @@ const extentOf = (
   const signedInDatabase = newest ?? 0
   if (newest === null) findings.add(null, "the log was never signed: nothing proves its content")
   if (head < signedInDatabase)
-    findings.add(head, `the log's row says that the log ends here, but ${signedInDatabase} events were signed`)
+    findings.add(head, `according to the table logs the log ends at this position, but ${signedInDatabase} events were signed`)
   for (const { keptAt, size } of kept) {
     if (size > signedInDatabase)
       findings.add(
@@ -221,7 +221,7 @@ const leavesOf = (
 ) => {
   const leaves = hashesIn(tile)
   const missing = Math.min(tileWidth, to - from) - leaves.length
-  if (missing > 0) findings.add(from + leaves.length, "the stored tree has no leaf for this event")
+  if (missing > 0) findings.add(from + leaves.length, "the stored tree has no hash for this event")
   return [...leaves, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
 }
 

@@ -77,11 +77,14 @@ const compareFunctions = Effect.fnUntraced(function* (functions: Functions, find
   const stored = yield* findFunctions(undefined)
   for (const { body, name } of stored) {
     if (functions.get(name) !== body)
-      findings.addRow({ table: "pg_proc", key: name, position: null }, "the function differs from this program's")
+      findings.addRow(
+        { table: "pg_proc", key: name, position: null },
+        "the SQL function differs from the one in this program's migrations"
+      )
   }
   for (const name of functions.keys()) {
     if (!stored.some((one) => one.name === name)) {
-      findings.addRow({ table: "pg_proc", key: name, position: null }, "the function is missing")
+      findings.addRow({ table: "pg_proc", key: name, position: null }, "the SQL function is missing")
     }
   }
 })
@@ -93,10 +96,14 @@ const compareProjections = Effect.fnUntraced(function* (head: number, findings: 
   const report = (key: string, message: string) => findings.addRow({ table: "projections", key, position: null }, message)
   for (const { log_id, name, position, version } of rows) {
     const table = tableProjections.find((one) => one.name === name)
-    if (table === undefined || log_id !== logId) report(name, "there is no such projection")
-    else if (version > table.version) report(name, `the row has the unknown version ${version}`)
+    if (table === undefined || log_id !== logId) report(name, "this version of the program has no read table of this name")
+    else if (version > table.version)
+      report(name, `the read table has the version ${version}, which this version of the program does not know`)
     else if ((position === null) !== (table.kind === "inline"))
-      report(name, "the row has a position although the table is inline, or none although it is asynchronous")
+      report(
+        name,
+        "the row has a position although events update this table at once, or no position although they update it later"
+      )
     else if (Number(position ?? 0) > head) report(name, `the row has the position ${position}, but the log has ${head} events`)
   }
   for (const { name } of tableProjections) if (!rows.some((row) => row.name === name)) report(name, "the row is missing")

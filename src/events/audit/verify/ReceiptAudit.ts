@@ -51,7 +51,7 @@ type Claimed = Result.Result<Pick<Proved, "leaf" | "personal">, NotProved>
 
 const leafIn = ({ extra }: Proof): Claimed =>
   Option.match(extra, {
-    onNone: () => Result.fail(refused("The proof does not carry its leaf: give the event, too")),
+    onNone: () => Result.fail(refused("The proof does not contain its event: add a file with the event (--event)")),
     onSome: (bytes) => Result.succeed({ leaf: new TextDecoder().decode(bytes), personal: null })
   })
 
