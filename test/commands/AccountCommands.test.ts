@@ -14,7 +14,8 @@ const planChanges = (accountId: string) =>
       sql`SELECT data FROM vatproof.events WHERE stream_id = ${`account-${accountId}`} AND type = 'PlanChanged' ORDER BY position`
   ).pipe(Effect.map((rows) => rows.map(({ data }) => String(data))))
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof", (it) => {
+// A database of its own, because the lists must have no accounts of other files.
+layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof", (it) => {
   it.effect("account list shows the newest accounts first, page by page", function* () {
     yield* register("list-1@example.com")
     yield* register("list-2@example.com")
