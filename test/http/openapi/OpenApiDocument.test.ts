@@ -67,7 +67,8 @@ const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
   registerAgent: ["409"],
   validateVatId: ["409"],
   submitValidation: ["202", "409"],
-  getValidation: ["200"]
+  getValidation: ["200"],
+  submitBatch: ["409"]
 }
 
 it.each(operations)(
