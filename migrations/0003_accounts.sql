@@ -35,7 +35,8 @@ CREATE TABLE vatproof.api_key_labels (
 CREATE INDEX api_key_labels_account_id ON vatproof.api_key_labels (account_id);
 COMMENT ON TABLE vatproof.api_key_labels IS 'Labels of API keys. A label may name a person, so it must be erasable and is not in the log.';
 
--- The secret key of keyed hashes, for example of client addresses. The database generates it once. Without it, the address of a hash cannot be found.
+-- The secret key for keyed hashes, for example of client addresses. The database generates it once. Without this key, nobody can find out which
+-- address a hash was made from.
 CREATE TABLE vatproof.hash_key (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   key bytea NOT NULL CHECK (octet_length(key) = 32)

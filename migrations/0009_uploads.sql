@@ -1,5 +1,5 @@
 -- Spool of uploaded batch items: one chunk of up to 500 items per row. A row is deleted when its items are appended to the log. The spool bounds
--- the memory that an upload needs, and the time for which its acceptance locks the log. A rejected upload deletes its rows; housekeeping deletes
+-- the memory that an upload needs, and the time for which accepting the upload locks the log. A rejected upload deletes its rows; housekeeping deletes
 -- the rows of interrupted uploads.
 CREATE TABLE vatproof.uploads (
   upload_id uuid NOT NULL,

@@ -1,4 +1,7 @@
-/** The cosignatures of witnesses on the checkpoints that an audit has verified. */
+/**
+ * Reads the cosignatures of independent witnesses on the checkpoints that an audit has verified, and reports what each witness saw and
+ * when. docs/audit.md explains these terms.
+ */
 import { Array as Arr, DateTime, Effect, FileSystem } from "effect"
 import { Flag } from "effect/cli"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"

@@ -30,7 +30,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "changed white space in an event",
     replace("events.ndjson", '"valid":true', '"valid": true'),
-    /^2: events.ndjson: The text is not an event/u
+    /^2: events.ndjson: The line is not an event in canonical form/u
   ],
   ["a removed event", withoutLine("events.ndjson", 4), /^4: the event is missing/u],
   ["two swapped events", swapped, /^4: the event is missing/u],
@@ -126,7 +126,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "changed line ends of the events",
     edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
-    /^0: events.ndjson: The text is not an event in canonical form|^0: events.ndjson: The text is not an event/u
+    /^0: events.ndjson: The line is not an event in canonical form|^0: events.ndjson: The line is not an event in JSON/u
   ],
   [
     "changed line ends of the leaves",
@@ -138,7 +138,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a byte order mark before the events",
     edit("events.ndjson", (text) => `\ufeff${text}`),
-    /^0: events.ndjson: The text is not an event/u
+    /^0: events.ndjson: The line is not an event in JSON/u
   ],
   [
     "a byte that is not UTF-8",

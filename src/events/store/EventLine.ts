@@ -56,11 +56,11 @@ export const parseWhole = (line: string): Result.Result<ReadLine, MalformedLine>
   Result.gen(function* () {
     const canonical = (value: unknown) =>
       Result.mapError(CanonicalJson.encode(value), ({ message }) => new MalformedLine({ message }))
-    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "The text is not an event" }))
+    const read = yield* Result.mapError(decode(line), () => new MalformedLine({ message: "The line is not an event in JSON" }))
     const { personal: document, ...envelope } = read
     const data = yield* canonical(read.data)
     const event = new StoredEvent({ ...envelope, data, metadata: yield* canonical(read.metadata) })
     const personal = document === undefined || document === null ? document : yield* canonical(document)
     if (format(event, personal) === line) return { event, data: read.data, personal }
-    return yield* Result.fail(new MalformedLine({ message: "The text is not an event in canonical form" }))
+    return yield* Result.fail(new MalformedLine({ message: "The line is not an event in canonical form" }))
   })

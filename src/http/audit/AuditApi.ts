@@ -58,7 +58,9 @@ const Key = Schema.String.check(
     message: "Expected a key_id (a UUID in lower case) or the first 12 characters of a key"
   })
 )
-const Name = Schema.String.check(Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 of A-Z, a-z, 0-9, _ and -" }))
+const Name = Schema.String.check(
+  Schema.isPattern(/^[\w-]{1,100}$/u, { message: "Expected 1 to 100 characters from A-Z, a-z, 0-9, _ and -" })
+)
 
 /**
  * One complete event. `data` and `metadata` are the facts. The signed leaf of the event has the SHA-256 of these two in their place, has no

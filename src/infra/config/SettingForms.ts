@@ -94,9 +94,11 @@ export const Origins = Schema.String.check(
   )
 )
 export const Name = Schema.String.check(
-  Schema.isPattern(/^[a-z][a-z0-9-]{0,39}$/u, { message: "Expected 1 to 40 of a-z, 0-9 and -" })
+  Schema.isPattern(/^[a-z][a-z0-9-]{0,39}$/u, { message: "Expected 1 to 40 characters from a-z, 0-9 and -" })
 )
-export const Prefix = Schema.String.check(Schema.isPattern(/^[A-Z0-9]{1,10}$/u, { message: "Expected 1 to 10 of A-Z and 0-9" }))
+export const Prefix = Schema.String.check(
+  Schema.isPattern(/^[A-Z0-9]{1,10}$/u, { message: "Expected 1 to 10 characters from A-Z and 0-9" })
+)
 
 const withoutSlash = (url: string) => url.replace(/\/+$/u, "")
 

@@ -168,19 +168,22 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.strictEqual(yield* countedOf(caller), 2)
   })
 
-  it.effect("stores and counts nothing if a newer answer than the cached one exists", function* () {
-    const { record } = yield* replica
-    const { append } = yield* EventStore
-    const caller = yield* identified("b8")
-    const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
-    const { position: asOf } = yield* answer
-    const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
-    yield* repeat
-    yield* answer
-    assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", outdated: "answer" })
-    assert.strictEqual(yield* countedOf(caller), 1)
-    assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
-  })
+  it.effect(
+    "rejects the charge for a cached answer if a newer answer was stored meanwhile, and stores and counts nothing",
+    function* () {
+      const { record } = yield* replica
+      const { append } = yield* EventStore
+      const caller = yield* identified("b8")
+      const answer = append({ stream: "b8", expectedVersion: null, events: [answered(vatId.value)], charge: null })
+      const { position: asOf } = yield* answer
+      const repeat = record(chargeFor(caller, { repeats: { vatId, asOf } }))
+      yield* repeat
+      yield* answer
+      assert.containSubset(yield* Effect.flip(repeat), { _tag: "PreconditionFailed", outdated: "answer" })
+      assert.strictEqual(yield* countedOf(caller), 1)
+      assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
+    }
+  )
 
   it.effect("appends the first event of a new stream, and fails if the stream exists", function* () {
     const { record } = yield* replica

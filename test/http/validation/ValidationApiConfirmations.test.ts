@@ -115,7 +115,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.deepStrictEqual([usedOf(words), usedOf(letters)], [1, 2])
   })
 
-  it.effect("marks the fields that the member state does not disclose by D", function* () {
+  it.effect("marks with D each field that the member state does not disclose", function* () {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, vatIdEnding("DE", "999110"), key, { ...muster, match_format: "letters" })
     assert.containSubset(reply.body, {

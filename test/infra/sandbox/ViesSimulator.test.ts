@@ -94,7 +94,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   })
 
-  it.effect("answers as recorded for Spain: the sent fields, compared", function* () {
+  it.effect("returns for Spain the sent fields with the results of their comparison, as VIES does", function* () {
     const recorded = {
       countryCode: "ES",
       vatNumber: "A15075062",
