@@ -1,6 +1,6 @@
 /**
  * Kills a service during confirmations. Afterwards every receipt of a 200 response must exist, be complete, be charged once, and have
- * a proof. `RECEIPT_KILLS` is the number of kills, one by default.
+ * a proof. `RECEIPT_KILLS` is the number of kills, two by default.
  */
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -13,7 +13,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-const killsOrOne = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(1))
+const killsOrTwo = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(2))
 
 /** Concurrent callers. */
 const callers = 12
@@ -69,7 +69,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
   it.effect(
     "still has every issued receipt after its restart",
     function* () {
-      const kills = yield* killsOrOne
+      const kills = yield* killsOrTwo
       const settings = signing(yield* temporaryFolder)
       const answered = yield* Queue.unbounded<Answered>()
       const received: Array<Answered> = []

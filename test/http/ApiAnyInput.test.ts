@@ -106,6 +106,6 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("any request"
         if (!isCode(code)) return assert.fail(`This is no error body: ${reply.text}`)
         assertProblem(reply, code)
       }),
-    { arbitrary: { runs: 300 } }
+    { arbitrary: { runs: 600 } }
   )
 })

@@ -97,3 +97,13 @@ it.effect("the cache of callers reads no data for a caller without a key", funct
   assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
   assert.strictEqual(state.reads, 0)
 })
+
+it.effect("the cache keeps at most 50,000 callers, and evicts the least recently used", function* () {
+  const { state, usedOf } = yield* cached
+  yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
+  assert.strictEqual(state.reads, 50_001)
+  yield* usedOf("key 50000")
+  assert.strictEqual(state.reads, 50_001)
+  yield* usedOf("key 0")
+  assert.strictEqual(state.reads, 50_002)
+})

@@ -206,10 +206,10 @@ describe("many items of one member state whose register answers in a second", ()
   })
 
   it.effect("leave a fifth of the daily budget to synchronous requests", function* () {
-    yield* TestClock.adjust("1430 minutes")
-    const { callsOn, maxRunning } = yield* simulate(500, 500)
+    yield* TestClock.adjust("22 hours")
+    const { callsOn, maxRunning } = yield* simulate(2_000, 2_000)
     assert.isAtMost(maxRunning, places)
-    assert.deepStrictEqual(callsOn, [400, 100])
+    assert.deepStrictEqual(callsOn, [1_600, 400])
   })
 })
 

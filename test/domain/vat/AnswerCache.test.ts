@@ -104,4 +104,15 @@ describe("the answers that a process caches", () => {
     const other = Result.getOrThrow(parse("ATU12345679"))
     assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
   })
+
+  it.effect("are at most 20,000, and the least recently used one is evicted", function* () {
+    const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
+    const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
+    yield* Effect.forEach(vatIds, cache.newest, { discard: true })
+    const before = reads.length
+    yield* cache.newest(vatIds.at(-1) ?? vatId)
+    assert.lengthOf(reads, before)
+    yield* cache.newest(vatIds[0] ?? vatId)
+    assert.deepStrictEqual(reads.slice(before), ["DE100000000"])
+  })
 })

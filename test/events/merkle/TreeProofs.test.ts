@@ -13,7 +13,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 import { flipped, hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 import { naiveTree } from "#test/support/log/NaiveTree.ts"
 
-const maxSize = 66
+const maxSize = 130
 const leaves = leavesOf(maxSize)
 const { hashes, nodes } = logOf(leaves)
 const readNodes = readFrom(nodes)
@@ -31,7 +31,7 @@ const neighbours = (number: number) =>
   upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
 
 describe("proofs", () => {
-  it.effect("of inclusion equal those of RFC 6962 and are valid, at every size up to 66", function* () {
+  it.effect("of inclusion equal those of RFC 6962 and are valid, at every size up to 130", function* () {
     for (const size of upTo(maxSize + 1)) {
       for (const index of upTo(size)) {
         const proof = yield* proveInclusion(sha256, readNodes, { index, size })
@@ -46,7 +46,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("of consistency equal those of RFC 6962 and are valid, between all sizes up to 66", function* () {
+  it.effect("of consistency equal those of RFC 6962 and are valid, between all sizes up to 130", function* () {
     for (const newSize of upTo(maxSize + 1)) {
       for (const oldSize of upTo(newSize + 1)) {
         const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
@@ -80,7 +80,7 @@ describe("proofs", () => {
   it.effect("are not created for positions or sizes outside of the tree", function* () {
     const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: maxSize, size: maxSize }))
     assert.instanceOf(missing, OutsideTree)
-    assert.strictEqual(missing.message, "A log of 66 entries has no position 66")
+    assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
     assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
   })
 
