@@ -142,7 +142,8 @@ const record = Effect.gen(function* () {
   keep("validateVatId", "qualified confirmation in letters", yield* confirm(service, "DE100440000", paid, letters))
   yield* get("getUsage", "free plan", "/v1/usage", { key })
   const submissions = "/v1/validations"
-  const later = { key, headers: { prefer: "respond-async" } }
+  // The first attempt has failed by then, so the response always shows its failure.
+  const later = { key, headers: { prefer: "respond-async, wait=2" } }
   yield* post("submitValidation", "answered at once", submissions, { vat_id: "ATU12345678", reference: "INV-2026-0042" }, { key })
   const submitted = yield* post(
     "submitValidation",
