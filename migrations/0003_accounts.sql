@@ -1,4 +1,4 @@
--- Account data that is not in the log, because it must be erasable or because no event is needed. No foreign key references a read table:
+-- Account data that is not in the log, because it must be erasable or because no event is needed. No foreign key references a projection:
 -- its rows appear only at the end of a transaction, and a rebuild may remove and restore them.
 
 -- Contact data. Rows of other tables that depend on it are erased with it.

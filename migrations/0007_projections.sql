@@ -1,5 +1,5 @@
--- One row for each read table (migrations/projections.sql): the version of the rules that filled it and, for an asynchronous projection,
--- the position that it has reached.
+-- One row for each projection, a table that is computed from the log (projections.sql): the version of the rules that filled the table and, for
+-- an asynchronous projection, the position that it has reached.
 
 CREATE TABLE vatproof.projections (
   log_id smallint NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE vatproof.projections (
   moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, name)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE vatproof.projections IS 'The read tables. The lock on a row ensures that only one replica at a time updates an asynchronous projection.';
+COMMENT ON TABLE vatproof.projections IS 'State of each projection. The lock on a row ensures that only one replica at a time updates an asynchronous projection.';
 COMMENT ON COLUMN vatproof.projections.position IS 'Position of the next event to apply: the table covers all events below it. Null for a table that the append updates.';
 COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that filled the table. If the program has a newer version, the table must be rebuilt.';
 

@@ -1,5 +1,5 @@
--- The read tables. functions/projections.sql computes their rows from the events alone. To change the columns of a table, drop it in a numbered
--- file: this file creates it again, and `vatproof projections rebuild` fills it.
+-- The projections: tables whose rows functions/projections.sql computes from the events alone. To change the columns of a table, drop it in a
+-- numbered file: this file creates it again, and `vatproof projections rebuild` fills it.
 
 CREATE TABLE IF NOT EXISTS vatproof.streams (
   log_id smallint NOT NULL,

@@ -1,5 +1,5 @@
--- Functions that compute the rows of the read tables from the events at positions p_from (inclusive) to p_to (exclusive). The append, the
--- asynchronous projections, the rebuild and the audit use the same functions. They read no read table, so a wrong row never causes another one.
+-- Functions that compute the rows of the projections from the events at positions p_from (inclusive) to p_to (exclusive). The append, the
+-- asynchronous projections, the rebuild and the audit use the same functions. They read no projection, so a wrong row never causes another one.
 --
 -- A row of streams, meters or latest covers only the events at these positions; project() merges it with the existing row.
 -- A row of accounts, api_keys or auditors covers all events of its stream below p_to; the positions only select the streams.
@@ -217,7 +217,7 @@ RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, k
     FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
 $$;
 
--- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the read tables that the append updates. The names of these tables have
+-- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the projections that the append updates. The names of these tables have
 -- no schema here: the search_path of the append selects the schema vatproof, and that of the rebuild selects temporary tables.
 -- Nearly all events repeat an answer. With p_repeats_only all of them do: then only streams and meters change, and no JSON is parsed.
 -- enable_bitmapscan is off, because with stale statistics a bitmap scan of another index might read the whole partition.

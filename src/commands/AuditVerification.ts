@@ -269,7 +269,7 @@ export const verify = Command.make(
   }, asOperator)
 ).pipe(
   Command.withDescription(
-    "Prove that nothing was changed: recompute leaves and tree, verify the signatures, and compare personal documents and every read table " +
+    "Prove that nothing was changed: recompute leaves and tree, verify the signatures, and compare personal documents and every projection " +
       "with the events. Prints the position of each defect, and ends with exit code 1 if there is one. The service may run meanwhile"
   ),
   Command.withShortDescription("Prove that nothing was changed"),

@@ -1,4 +1,4 @@
-/** `vatproof projections …`: lists and rebuilds the read tables. */
+/** `vatproof projections …`: lists and rebuilds the projections. */
 import { Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
@@ -23,7 +23,7 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
 const retryFor = "3 seconds"
-/** A read table is stalled if events wait for it and none was applied for this time. A running service looks for new events once a second. */
+/** A projection is stalled if events wait for it and none was applied for this time. A running service looks for new events once a second. */
 const stalledAfterMs = 10_000
 
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
@@ -69,17 +69,17 @@ const list = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "List the read tables with the number of events that each has not applied yet, and count the accepted validations that wait for an answer"
+    "List the projections with the number of events that each has not applied yet, and count the accepted validations that wait for an answer"
   )
 )
 
-/** Returns the names of the read tables to rebuild: the given one, or all. */
+/** Returns the names of the projections to rebuild: the given one, or all. */
 const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: boolean) {
   const known = tableProjections.map((one) => one.name)
-  if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a read table, or --all" })
+  if (Option.isSome(name) === all) return yield* new NoSuchProjection({ message: "Give the name of a projection, or --all" })
   const unknown = Option.filter(name, (one) => !known.includes(one))
   if (Option.isSome(unknown)) {
-    const message = `There is no read table ${unknown.value}. The read tables are: ${known.join(", ")}`
+    const message = `There is no projection ${unknown.value}. The projections are: ${known.join(", ")}`
     return yield* new NoSuchProjection({ message })
   }
   return new Set(Option.match(name, { onNone: () => known, onSome: (one) => [one] }))
@@ -97,7 +97,7 @@ const rebuild = Command.make(
       Argument.optional,
       Argument.withDescription("A name that `vatproof projections list` prints")
     ),
-    all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("Rebuild all read tables")),
+    all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("Rebuild all projections")),
     json
   },
   Effect.fnUntraced(
@@ -118,16 +118,16 @@ const rebuild = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "Correct a read table from the events while the service runs, and print the changes. A dropped table is created again"
+    "Correct a projection from the events while the service runs, and print the changes. A dropped table is created again"
   ),
-  Command.withShortDescription("Correct a read table from the events"),
+  Command.withShortDescription("Correct a projection from the events"),
   Command.withExamples([
-    { command: "vatproof projections rebuild --all", description: "All read tables" },
-    { command: "vatproof projections rebuild event_index", description: "One read table" }
+    { command: "vatproof projections rebuild --all", description: "All projections" },
+    { command: "vatproof projections rebuild event_index", description: "One projection" }
   ])
 )
 
 export const projectionCommands = Command.make("projections").pipe(
-  Command.withDescription("List and rebuild the read tables, which derive from the log"),
+  Command.withDescription("List and rebuild the projections, which derive from the log"),
   Command.withSubcommands([list, rebuild])
 )

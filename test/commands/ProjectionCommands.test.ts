@@ -8,7 +8,7 @@ import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layerGround, { excludeTestServices: true })("vatproof projections", (it) => {
-  it.effect("rebuilds read tables, and lists them with their lag", function* () {
+  it.effect("rebuilds projections, and lists them with their lag", function* () {
     yield* command("auditor", "add", "tax office")
     yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
     yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")
@@ -27,7 +27,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof proje
     assert.match(output, /^Accepted validations: 0 waiting, 0 running, 0 paused for a quota\.$/mu)
     assert.match(
       (yield* command("projections", "rebuild", "nothing")).failure ?? "",
-      /The read tables are: streams, .*event_index/u
+      /The projections are: streams, .*event_index/u
     )
     assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
   })

@@ -1,4 +1,4 @@
-/** Random histories of a service: events with few possible values that change every read table. */
+/** Random histories of a service: events with few possible values that change every projection. */
 import { DateTime, Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"

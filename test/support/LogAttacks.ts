@@ -172,19 +172,19 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^603: streams key-3: the row differs/mu
   ],
   [
-    "a removed row of a read table",
+    "a removed row of a projection",
     ["DELETE FROM vatproof.meters WHERE meter_id = 'key-3/2026-11'"],
     /^603: meters key-3\/2026-11: the row is missing$/mu
   ],
   [
-    "a surplus row of a read table",
+    "a surplus row of a projection",
     ["INSERT INTO vatproof.streams VALUES (0, 'key-99', 1, 5, 5)"],
     /^5: streams key-99: no event produces this row$/mu
   ],
   [
-    "a read table of an unknown version",
+    "a projection of an unknown version",
     [moved("projections", "version = 7", "name = 'meters'")],
-    /^-: projections meters: the read table has the version 7, which this version of the program does not know$/mu
+    /^-: projections meters: the projection has the version 7, which this version of the program does not know$/mu
   ],
   [
     "a surplus SQL function",

@@ -1,7 +1,7 @@
 /**
  * Verifies the whole log again and again at a low rate, on one replica at a time. Compares each event with its leaf, each tile with
  * the tile above it, the root with the newest checkpoint, each personal document with the digest in its event, and at the end of a
- * pass the read tables with the events. A finding raises an alert; `vatproof audit verify` gives the details.
+ * pass the projections with the events. A finding raises an alert; `vatproof audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -155,14 +155,14 @@ const makeVerifyTop = Effect.gen(function* () {
   })
 })
 
-/** Compares the read tables with the events, as `audit verify` does. The findings omit the keys of rows, which may be personal data. */
+/** Compares the projections with the events, as `audit verify` does. The findings omit the keys of rows, which may be personal data. */
 const makeVerifyTables = Effect.map(SqlClient.SqlClient, (sql) =>
   Effect.gen(function* () {
     const wrong = Findings.make()
     yield* ProjectionAudit.run(null, wrong)
     return wrong
       .list()
-      .map(({ position: at, table }) => `The read table ${table} is wrong${at === null ? "" : ` at position ${at}`}`)
+      .map(({ position: at, table }) => `The projection ${table} is wrong${at === null ? "" : ` at position ${at}`}`)
   }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 )
 
@@ -203,7 +203,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       yield* Effect.sleep(every)
     }
     yield* lease.keep(0)
-    // Comparing the read tables of a long log takes longer than the lease, so the lease is renewed meanwhile.
+    // Comparing the projections of a long log takes longer than the lease, so the lease is renewed meanwhile.
     const renewal = Effect.forever(Effect.delay(lease.keep(0), leaseMs / 4))
     yield* report(yield* Effect.raceFirst(verifyTables, renewal))
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)

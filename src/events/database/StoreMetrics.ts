@@ -50,7 +50,7 @@ export const databaseAvailable = Metrics.gauge("vatproof.database.available", {
 /** Attribute: `vatproof.projection`, the name of the projection. */
 export const projectionLag = Metrics.gauge("vatproof.projection.lag", {
   unit: "{event}",
-  description: "Events of the log that a read table has not applied yet"
+  description: "Events of the log that a projection has not applied yet"
 })
 
 export const notaryLag = Metrics.gauge("vatproof.notary.lag", {

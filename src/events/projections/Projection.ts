@@ -1,4 +1,4 @@
-/** An asynchronous read table, which follows the log, and the step that advances it. */
+/** An asynchronous projection, which follows the log, and the step that advances it. */
 import { Effect, Schema, SchemaTransformation } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -20,7 +20,7 @@ export const Changes = Schema.Struct({ missing: Count, surplus: Count, different
 export type Changes = typeof Changes.Type
 
 /**
- * An asynchronous read table. The table is `vatproof.<name>` (migrations/projections.sql), and the service has SELECT, INSERT and UPDATE
+ * An asynchronous projection. The table is `vatproof.<name>` (migrations/projections.sql), and the service has SELECT, INSERT and UPDATE
  * rights on it. `version` increases when the rules of the rows change. The table keeps its old rows until `vatproof projections
  * rebuild`.
  */
@@ -41,7 +41,7 @@ export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   found: Schema.Int
 }) {
   override get message() {
-    return `The read table ${this.projection} cannot be updated, because events are missing: positions ${this.from} to ${this.to - 1} have only ${this.found} events. Run "vatproof audit verify"`
+    return `The projection ${this.projection} cannot be updated, because events are missing: positions ${this.from} to ${this.to - 1} have only ${this.found} events. Run "vatproof audit verify"`
   }
 }
 

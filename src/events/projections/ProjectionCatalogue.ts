@@ -1,8 +1,11 @@
-/** Lists the read tables (migrations/projections.sql), and writes the SQL that compares a table with the rows that the events produce. */
+/**
+ * Lists the projections: the tables that are computed from events (migrations/projections.sql). Also creates the SQL that compares a
+ * table with the rows that its events produce.
+ */
 import { logId } from "#events/store/AppendCommand.ts"
 
 /**
- * A read table. `vatproof.<name>_rows` computes its rows from events. An inline table changes with the append, an asynchronous one
+ * A projection. `vatproof.<name>_rows` computes its rows from events. The append updates an inline projection; an asynchronous one
  * follows the log. `version` increases when the rules of the rows change. In the SQL below, `d` is a row derived from events and `t` is
  * the stored row.
  */

@@ -1,5 +1,5 @@
 /**
- * Corrects the read tables from the events, while the service runs: inserts missing rows, updates different rows, deletes surplus rows.
+ * Corrects the projections from the events, while the service runs: inserts missing rows, updates different rows, deletes surplus rows.
  * Needs the rights of the tables' owner, which only the operator has.
  *
  * Inline tables are rebuilt as temporary tables, compared, and corrected under the lock of the log. All of this is one transaction, so

@@ -1,5 +1,5 @@
 /**
- * Advances the asynchronous read tables. Each replica does so in the background about once a second. A reader that needs all events up
+ * Advances the asynchronous projections. Each replica does so in the background about once a second. A reader that needs all events up
  * to now advances its table at once instead of waiting.
  */
 import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   return {
     /** Waits until the table has all events that were appended before the call, at most 3 seconds. Fails with StoreUnavailable. */
     upToDate: Effect.fn("Projections.upToDate")(
-      (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no read table ${name}`)
+      (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
     ),
     /** The progress of each projection. */
     list: access.list.pipe(QueryPolicy.withRetry(retryFor))
@@ -117,11 +117,11 @@ const inBackground = (projection: Projection, iteration: Effect.Effect<void, Sql
     Effect.catchTags({
       LogGap: (gap) => Effect.andThen(Effect.logError(gap.message), Effect.sleep(pauseAfterFailure)),
       SqlError: (error) =>
-        Effect.logWarning(`The read table ${projection.name} could not be updated from the log; retrying in 5 s`, error).pipe(
+        Effect.logWarning(`The projection ${projection.name} could not be updated from the log; retrying in 5 s`, error).pipe(
           Effect.andThen(Effect.sleep(pauseAfterFailure))
         )
     }),
-    logDefects(`The update of the read table ${projection.name} failed unexpectedly; retrying in 5 s`, pauseAfterFailure),
+    logDefects(`The update of the projection ${projection.name} failed unexpectedly; retrying in 5 s`, pauseAfterFailure),
     Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 

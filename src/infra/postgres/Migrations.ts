@@ -135,8 +135,8 @@ export const functionBodies = Effect.map(
     )
 )
 
-/** Files that create read tables or objects that refer to them. */
-const ofReadTables: ReadonlySet<string> = new Set(["projections", "views", protection])
+/** Files that create projections or objects that refer to them. */
+const ofProjections: ReadonlySet<string> = new Set(["projections", "views", protection])
 
 /** Recreates dropped tables of the schema vatproof, empty, with all dependent objects. */
 export const restore = Effect.fn("Migrations.restore")(function* (tables: ReadonlyArray<string>) {
@@ -148,7 +148,7 @@ export const restore = Effect.fn("Migrations.restore")(function* (tables: Readon
   })
   const missing = yield* Effect.forEach(tables, find)
   if (missing.flat().length === 0) return
-  const files = (yield* migrationFiles()).filter(({ name }) => ofReadTables.has(name))
+  const files = (yield* migrationFiles()).filter(({ name }) => ofProjections.has(name))
   yield* Effect.forEach(files, apply, { discard: true }).pipe(sql.withTransaction)
 })
 

@@ -1,4 +1,4 @@
-/** Speed of a rebuild of a read table from the whole log (`vatproof projections rebuild event_index`). */
+/** Speed of a rebuild of a projection from the whole log (`vatproof projections rebuild event_index`). */
 import { Array as Arr, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"

@@ -44,10 +44,10 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "The stored tree is not the one that was signed with 600 events"
   ],
   [
-    "a changed row of a read table",
+    "a changed row of a projection",
     "UPDATE vatproof.streams SET version = version + 1 WHERE stream_id = 'key-3'",
     "UPDATE vatproof.streams SET version = version - 1 WHERE stream_id = 'key-3'",
-    "The read table streams is wrong at position 588"
+    "The projection streams is wrong at position 588"
   ],
   [
     "a forged personal document",

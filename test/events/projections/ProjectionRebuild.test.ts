@@ -1,4 +1,4 @@
-/** A rebuild restores each damaged read table from the events. */
+/** A rebuild restores each damaged projection from the events. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer } from "effect"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
@@ -20,7 +20,7 @@ const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
     Effect.andThen(Migrations.restore(names), ProjectionRebuild.run(new Set(wanted), definitions, progress))
   ).pipe(Effect.provide(NodeServices.layer))
 
-/** Returns the content of the read tables and of the log's row in vatproof.logs. */
+/** Returns the content of the projections and of the log's row in vatproof.logs. */
 const contents = texts(
   `SELECT 'log ' || (next_position, last_recorded_at)::text AS text FROM vatproof.logs
    UNION ALL SELECT concat_ws(' ', 'projection', name, version, position) FROM vatproof.projections

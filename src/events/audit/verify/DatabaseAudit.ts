@@ -1,6 +1,6 @@
 /**
  * Verifies the log of a database, with or without a running service: every leaf, every node of the stored tree, every signed
- * checkpoint, the density of positions and versions, personal documents, and every read table.
+ * checkpoint, the density of positions and versions, personal documents, and every projection.
  */
 import { Effect, Option, Result, Stream } from "effect"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"

@@ -1,6 +1,6 @@
 /** Collects the findings of a verification: each is a defect of the log with its position. */
 
-/** A defect. `position` is null if it concerns no single event. A defect of a read table has the table's name and the row's key. */
+/** A defect. `position` is null if it concerns no single event. A defect of a projection has the table's name and the row's key. */
 export interface Finding {
   readonly position: number | null
   readonly message: string
@@ -8,7 +8,7 @@ export interface Finding {
   readonly key?: string
 }
 
-/** A row of a read table, and the position of the event that it mainly concerns. */
+/** A row of a projection, and the position of the event that it mainly concerns. */
 export interface RowPlace {
   readonly table: string
   readonly key: string

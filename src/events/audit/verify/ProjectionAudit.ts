@@ -1,5 +1,5 @@
 /**
- * Compares the read tables and the log's row in `vatproof.logs` with the rows that the events produce. Also compares the SQL functions in
+ * Compares the projections and the log's row in `vatproof.logs` with the rows that the events produce. Also compares the SQL functions in
  * the database with those of this program, so that a forged function cannot hide a forged row. Reads one snapshot, while the service
  * runs.
  */
@@ -96,9 +96,9 @@ const compareProjections = Effect.fnUntraced(function* (head: number, findings: 
   const report = (key: string, message: string) => findings.addRow({ table: "projections", key, position: null }, message)
   for (const { log_id, name, position, version } of rows) {
     const table = tableProjections.find((one) => one.name === name)
-    if (table === undefined || log_id !== logId) report(name, "this version of the program has no read table of this name")
+    if (table === undefined || log_id !== logId) report(name, "this version of the program has no projection of this name")
     else if (version > table.version)
-      report(name, `the read table has the version ${version}, which this version of the program does not know`)
+      report(name, `the projection has the version ${version}, which this version of the program does not know`)
     else if ((position === null) !== (table.kind === "inline"))
       report(
         name,

@@ -1,4 +1,4 @@
-/** A superuser's change of any column of any read table is a finding with table, row key and position. */
+/** A superuser's change of any column of any projection is a finding with table, row key and position. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -110,7 +110,7 @@ const history = [0, 1, 2, 3].flatMap((who) =>
   [0, 1, 2, 3].flatMap((what) => Histories.kinds.map((kind) => ({ kind, who, what })))
 )
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the read tables with the events", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the projections with the events", (it) => {
   const happened = new Set<string>()
 
   it.effect("reports nothing for unchanged tables", function* () {
