@@ -44,7 +44,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.strictEqual(head.indexOf("EMAIL"), row.indexOf("people@"))
   })
 
-  it.effect("account show finds an account by its email address in any case, and by its user_id", function* () {
+  it.effect("account show finds an account by its user_id or by its email address, in upper or lower case", function* () {
     yield* register("Show.Me@example.com")
     const byEmail = yield* showAccount("SHOW.ME@EXAMPLE.COM")
     assert.deepStrictEqual(
@@ -57,7 +57,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
   })
 
   it.effect(
-    "account show and account plan accept a unique agent id, and name the accounts of an ambiguous agent id",
+    "account show and account plan accept an agent id, and fail with a list of the accounts if several have it",
     function* () {
       const { post } = yield* RunningService.RunningService
       yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })

@@ -88,7 +88,7 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof account close", (i
     assert.isNull(audited.failure, audited.output)
   })
 
-  it.effect("leaves no active key, even if keys are created concurrently", function* () {
+  it.effect("leaves no active key, even if API keys are created concurrently", function* () {
     const { accountId, service, token } = yield* started
     const issue = service.post("/v1/auth/api-keys", {}, People.bearing(token))
     const [replies] = yield* Effect.all([Effect.replicateEffect(issue, 15, { concurrency: 15 }), close(accountId)], {
@@ -101,7 +101,7 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof account close", (i
     assert.strictEqual((yield* showAccount(accountId)).active_keys, 0)
   })
 
-  it.effect("takes effect once, and other commands then reject the account", function* () {
+  it.effect("changes nothing the second time, and makes account plan reject the account", function* () {
     const { accountId } = yield* started
     const first = yield* close(accountId)
     assert.deepStrictEqual(yield* close(accountId), { ...first, revoked_keys: 0, changed: false })

@@ -10,7 +10,7 @@ import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
-  it.effect("exports a folder that audit verify accepts, with valid tables for the tax authorities' programs", function* () {
+  it.effect("exports a folder that audit verify accepts, with a valid index.xml for the tax authorities' programs", function* () {
     const { apiKey, directory } = yield* Exported
     assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
     // The export has company names and addresses, so other users of the machine must not read it.
@@ -46,7 +46,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.deepStrictEqual(named, [5, 5, 1])
   })
 
-  it.effect("rejects an export whose checkpoint or range was changed", function* () {
+  it.effect("rejects an export whose checkpoint or manifest was changed", function* () {
     const { directory, folder } = yield* Exported
     const changes = [
       ["checkpoint", (text: string) => text.replace("\n", "/1\n")],
@@ -63,7 +63,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     }
   })
 
-  it.effect("exports a part of the log that can be verified with the checkpoint of the whole log", function* () {
+  it.effect("exports the events of a period, which are verified with the checkpoint of the whole log", function* () {
     const { folder } = yield* Exported
     const sql = yield* SqlClient.SqlClient
     const rows = yield* SqlSchema.findAll({
@@ -113,7 +113,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.isFalse((yield* verify(out)).ok)
   })
 
-  it.effect("proves one receipt from two files, or from the service's responses", function* () {
+  it.effect("verifies one receipt with its proof file and event file, or with the service's response", function* () {
     const { apiKey, directory, folder } = yield* Exported
     const { get } = yield* RunningService.RunningService
     const proof = join(directory, first(directory, "proofs"))
@@ -143,7 +143,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.isNotNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
   })
 
-  it.effect("records each export and verification in the log, with its operator and reason", function* () {
+  it.effect("records each export and each verification in the log, with the operator and the reason", function* () {
     const { folder } = yield* Exported
     const out = join(folder, "recorded")
     yield* command("audit", "export", "--out", out, "--reason", "audit of 2026", "--by", "carol")
@@ -183,7 +183,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       "--by and --reason work only when the database is verified, because its log records them"
     ],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
-  ] as const)("rejects options that have no effect: %j", ([given, message]) =>
+  ] as const)("rejects the options %j, and says why they do not work together", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
   )
 })

@@ -35,7 +35,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ["a removed event", withoutLine("events.ndjson", 4), /^4: the event is missing/u],
   ["two swapped events", swapped, /^4: the event is missing/u],
   [
-    "a truncated tail",
+    "missing events at the end of the log",
     edit(
       "events.ndjson",
       lines((all) => [...all.slice(0, 10), ""])
@@ -43,31 +43,31 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^10: the events from this position to \d+ are missing/u
   ],
   [
-    "an event appended at the end",
+    "a repeated event at the end of the log",
     edit("events.ndjson", (text) => text + (text.split("\n")[0] ?? "") + "\n"),
     /^0: events.ndjson has this event in the wrong place/u
   ],
   [
-    "a changed leaf",
+    "a changed leaf in leaves.txt",
     edit(
       "leaves.txt",
       lines((all) => all.with(3, `3 ${"0".repeat(64)}`))
     ),
     /^3: the stored tree has another hash of the event/u
   ],
-  ["a changed receipt in the table", replace("receipts.csv", "mismatch", "match"), /^\d+: receipts.csv has a different row/u],
-  ["a removed row of the table", withoutLine("verifications.csv", 2), /^4: verifications.csv has no row/u],
+  ["a changed row of a table", replace("receipts.csv", "mismatch", "match"), /^\d+: receipts.csv has a different row/u],
+  ["a removed row of a table", withoutLine("verifications.csv", 2), /^4: verifications.csv has no row/u],
   [
-    "a forged row",
+    "an added row of a table",
     edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
     /receipts.csv has a row that no event produces: 999/u
   ],
   [
-    "a changed file of a receipt",
+    "a changed receipt file",
     replaceFirst("receipts", "DE123456789", "DE123456780"),
     /^\d+: the file of the receipt VP-QC-\S+ differs from the receipt.s event/u
   ],
-  ["a removed file of a receipt", removeFirst("receipts"), /^\d+: the receipt VP-QC-\S+ has no file/u],
+  ["a removed receipt file", removeFirst("receipts"), /^\d+: the receipt VP-QC-\S+ has no file/u],
   [
     "a changed index in a proof",
     replaceFirst("proofs", /^index \d+$/mu, "index 1"),
@@ -78,7 +78,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     replaceFirst("proofs", /^extra .*$/mu, carrying("another leaf")),
     /^\d+: the proof of the receipt VP-QC-\S+ is invalid: it carries the leaf of another event/u
   ],
-  ["a forged receipt", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
+  ["an added receipt file", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
   [
     "a changed personal document",
     replace("personal/documents.txt", "Köln", "Bonn"),
@@ -86,23 +86,23 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   ],
   ["a removed personal document", withoutLine("personal/documents.txt", 1), /^\d+: the personal document is missing/u],
   [
-    "an additional leaf",
+    "an added leaf in leaves.txt",
     edit("leaves.txt", (text) => `${text}999 ${"0".repeat(64)}\n`),
     /^-: leaves.txt has a line that does not belong there: 999/u
   ],
   [
-    "a personal document among the events",
+    "a personal document inside an event",
     replace("events.ndjson", ',"position":2,', ',"personal":{"name":"x"},"position":2,'),
     /^2: events.ndjson contains a personal document/u
   ],
   ["a removed proof", removeFirst("proofs"), /^\d+: the receipt VP-QC-\S+ has no proof/u],
   [
-    "a key's file with the content of another event",
+    "an API key's file with the content of another event",
     (directory) => cpSync(join(directory, first(directory, "receipts")), join(directory, first(directory, "keys"))),
     /^\d+: the file of the key \S+ is not the event that issued it/u
   ],
   [
-    "a forged personal document",
+    "an added personal document",
     edit("personal/documents.txt", (text) => `${text}999 {}\n`),
     /^-: personal\/documents.txt has a line that does not belong there: 999/u
   ],
@@ -112,9 +112,9 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^\d+: personal\/personal.csv has a different row/u
   ],
   ["a changed description of the tables", replace("index.xml", "Belegnummer", "Nummer"), /index.xml was changed/u],
-  ["a foreign table", add("receipts_corrected.csv", "x"), /^-: receipts_corrected.csv is not a file of the export/u],
+  ["an added table", add("receipts_corrected.csv", "x"), /^-: receipts_corrected.csv is not a file of the export/u],
   [
-    "a foreign public key in the export",
+    "an added public key in verifier-key.txt",
     add("verifier-key.txt", "log+00000000+AAAA\n"),
     /^-: verifier-key.txt lacks the key that signed the checkpoint/u
   ],
@@ -134,23 +134,31 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^0: leaves.txt does not have the leaf of this event/u
   ],
   ["a removed last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have the leaf of this event/u],
-  ["a byte order mark", edit("plans.csv", (text) => `\ufeff${text}`), /^-: plans.csv does not begin with the names/u],
+  [
+    "a byte order mark before a table",
+    edit("plans.csv", (text) => `\ufeff${text}`),
+    /^-: plans.csv does not begin with the names/u
+  ],
   [
     "a byte order mark before the events",
     edit("events.ndjson", (text) => `\ufeff${text}`),
     /^0: events.ndjson: The line is not an event in JSON/u
   ],
   [
-    "a byte that is not UTF-8",
+    "a byte in a table that is not UTF-8",
     (directory) => appendFileSync(join(directory, "events.csv"), Buffer.from([0xff])),
     /events.csv has a row that no event produces: the rest is not UTF-8/u
   ],
-  ["a changed key of a row", replace("verifications.csv", "svc_live_", "svc_dead_"), /verifications.csv has a different row/u],
-  ["a changed file of a key", replaceFirst("keys", "svc_live_", "svc_dead_"), /^\d+: the proof of the key \S+ is invalid/u],
-  ["a removed file of a key", removeFirst("keys"), /^\d+: the key \S+ has no file/u],
-  ["a forged key", add("keys/x.json", "{}"), /^-: keys\/x.json belongs to no event of the export/u],
   [
-    "a changed period",
+    "a changed API key in a row",
+    replace("verifications.csv", "svc_live_", "svc_dead_"),
+    /verifications.csv has a different row/u
+  ],
+  ["a changed key file", replaceFirst("keys", "svc_live_", "svc_dead_"), /^\d+: the proof of the key \S+ is invalid/u],
+  ["a removed key file", removeFirst("keys"), /^\d+: the key \S+ has no file/u],
+  ["an added key file", add("keys/x.json", "{}"), /^-: keys\/x.json belongs to no event of the export/u],
+  [
+    "a changed period in manifest.json",
     replace("manifest.json", '"recorded_before": null', '"recorded_before": "2020-01-01T00:00:00.000Z"'),
     /^0: the event was recorded at \S+, outside of the period in manifest.json/u
   ],
@@ -184,10 +192,10 @@ const copied = Effect.map(Exported, ({ directory, folder }) => {
 
 const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ recorded_at: Schema.String })))
 
-layer(testLayer, { excludeTestServices: true })("Verification of exports:", (it) => {
-  describe("vatproof audit verify", () => {
+layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) => {
+  describe("vatproof audit verify --export", () => {
     for (const [name, change, finding] of edits) {
-      it.effect(`detects in an altered export: ${name}`, function* () {
+      it.effect(`detects ${name}`, function* () {
         const copy = yield* copied
         change(copy)
         const report = yield* verify(copy)
@@ -209,7 +217,7 @@ layer(testLayer, { excludeTestServices: true })("Verification of exports:", (it)
       assert.match(failure ?? "", /^receipts is neither a file nor a folder \(SymbolicLink\)/u)
     })
 
-    it.effect("prints the first 50 of many findings", function* () {
+    it.effect("prints only the first 50 of many findings", function* () {
       const copy = yield* copied
       for (let number = 0; number < 60; number += 1) writeFileSync(join(copy, "receipts", `${number}.json`), "{}")
       const { failure, output } = yield* command("audit", "verify", "--export", copy, "--key", key)
@@ -293,11 +301,14 @@ layer(testLayer, { excludeTestServices: true })("Verification of exports:", (it)
       })
     }
 
-    it.effect("rejects another key with the same name", function* () {
-      const { directory } = yield* Exported
-      const [name = ""] = key.split("+")
-      const refused = verifyInPython(directory, { by: formatVerifier({ ...signerOf("other.example/log"), name }) })
-      assert.deepStrictEqual(refused, { status: 1, said: "WRONG: signature\n" })
-    })
+    it.effect(
+      "rejects an export that is signed by another key than the given one, even if both have the same name",
+      function* () {
+        const { directory } = yield* Exported
+        const [name = ""] = key.split("+")
+        const refused = verifyInPython(directory, { by: formatVerifier({ ...signerOf("other.example/log"), name }) })
+        assert.deepStrictEqual(refused, { status: 1, said: "WRONG: signature\n" })
+      }
+    )
   })
 })

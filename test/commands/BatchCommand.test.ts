@@ -39,7 +39,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     )
   })
 
-  it.effect("saves the answered items when the quota is used up, and all items later with --resume", function* () {
+  it.effect("writes the results so far when the quota is used up, and all results later with --resume", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
     const key = yield* newKey
@@ -62,7 +62,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     assert.notInclude(yield* fs.readFileString(out), "pending")
   })
 
-  it.effect("names the line of a wrong row, and writes no file", function* () {
+  it.effect("rejects a malformed row with its line number, and writes no results", function* () {
     const { newKey } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
     const { file, out } = yield* listOf("a,ATU10550001", 'b,"ATU')

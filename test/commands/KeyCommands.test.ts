@@ -24,7 +24,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
   })
 
   it.effect(
-    "key revoke succeeds in one of two concurrent calls, and tells the other that the key was revoked already",
+    "key revoke revokes a key once in two concurrent calls; the other call reports that the key was revoked already",
     function* () {
       const key = yield* register("both@example.com")
       const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com", ...why)
@@ -34,16 +34,19 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     }
   )
 
-  it.effect("key revoke accepts the key_id too, and rejects an ambiguous or unknown key", function* () {
-    const key = yield* register("key-id@example.com")
-    const { keys } = yield* showAccount("key-id@example.com")
-    const alone = yield* command("key", "revoke", key.slice(0, 12), ...why)
-    assert.strictEqual(
-      alone.failure,
-      "The first 12 characters identify a key only within its account: add --account <email or user_id>, or use the key_id"
-    )
-    const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com", ...why)
-    assert.strictEqual(wrong.failure, `The account key-id@example.com has no API key "svc_live_---"`)
-    assert.isNull((yield* command("key", "revoke", keys[0]?.key_id ?? "?", ...why)).failure)
-  })
+  it.effect(
+    "key revoke accepts a key_id alone, but a prefix only together with its account, and rejects an unknown key",
+    function* () {
+      const key = yield* register("key-id@example.com")
+      const { keys } = yield* showAccount("key-id@example.com")
+      const alone = yield* command("key", "revoke", key.slice(0, 12), ...why)
+      assert.strictEqual(
+        alone.failure,
+        "The first 12 characters identify a key only within its account: add --account <email or user_id>, or use the key_id"
+      )
+      const wrong = yield* command("key", "revoke", "svc_live_---", "--account", "key-id@example.com", ...why)
+      assert.strictEqual(wrong.failure, `The account key-id@example.com has no API key "svc_live_---"`)
+      assert.isNull((yield* command("key", "revoke", keys[0]?.key_id ?? "?", ...why)).failure)
+    }
+  )
 })

@@ -21,7 +21,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof notar
     assert.match((yield* command("notary", "key")).output, /^NOTARY_KEY=PRIVATE\+KEY\+vatproof\/log\/0\+/u)
   })
 
-  it.effect("prints the public key of the configured service", function* () {
+  it.effect("prints the public key of the configured signing key, or that the log is not signed", function* () {
     const signed = yield* commandWith(signing(yield* temporaryFolder), "notary", "verifier")
     assert.strictEqual(signed.output, formatVerifier(signer))
     const none = yield* command("notary", "verifier")

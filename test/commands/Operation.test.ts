@@ -6,8 +6,8 @@ import { register, settings, showAccount, why } from "#test/support/Operations.t
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("every operator command", (it) => {
-  it.effect("fails with one sentence for an unknown account", function* () {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("operator commands", (it) => {
+  it.effect("fail with one sentence for an unknown account or API key", function* () {
     const asked = [
       ["account", "show", "unknown@example.com"],
       ["account", "plan", "unknown@example.com", "free", ...why],
@@ -21,7 +21,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
   })
 
-  it.effect("records its operator and reason in its events, which events of API requests lack", function* () {
+  it.effect("record the operator and the reason in their events; events of API requests have neither", function* () {
     yield* register("who@example.com")
     const { keys, user_id } = yield* showAccount("who@example.com")
     yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
@@ -40,7 +40,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     )
   })
 
-  it.effect("requires a reason without personal data to change the plan of an account", function* () {
+  it.effect("reject a change of plan without a reason, or with personal data in the reason", function* () {
     const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))
     const refused = [
       [],
@@ -58,7 +58,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("ever
     assert.strictEqual((yield* showAccount(user_id)).plan, "free")
   })
 
-  it.effect("has a help text with examples", function* () {
+  it.effect("have a help text with examples", function* () {
     const commands = [
       ["account", "list"],
       ["account", "show"],

@@ -157,7 +157,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
   })
 
-  it.effect("erases the batch items of a VAT ID or an account, both in the log and in the spool", function* () {
+  it.effect("erases the personal data in batch items of a VAT ID or an account, also in unfinished uploads", function* () {
     const { apiKey, email, service } = yield* registered
     const items = [
       { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
@@ -183,7 +183,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     assert.deepStrictEqual(occurrences(yield* dump), [])
   })
 
-  it.effect("skips documents on legal hold until they are released", function* () {
+  it.effect("does not erase a document on legal hold until the hold is released", function* () {
     const { apiKey, service } = yield* registered
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     assert.include(
@@ -206,7 +206,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
   })
 
   it.effect(
-    "changes documents only together with an event: the database rejects other changes, even by the owner of the tables",
+    "changes a document with an event; the database rejects changes without a matching event, even by the owner of the tables",
     function* () {
       const { apiKey, service } = yield* registered
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
@@ -238,7 +238,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     }
   )
 
-  it.effect("lets audit verify detect an erased document that was restored", function* () {
+  it.effect("erases a document so that audit verify detects if somebody restores it", function* () {
     const { apiKey, service } = yield* registered
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     yield* tamper("CREATE TABLE public.kept AS TABLE vatproof.personal_documents")

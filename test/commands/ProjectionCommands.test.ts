@@ -45,13 +45,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof proje
     assert.match((yield* command("projections", "list")).output, /event_index +asynchronous +1 +0 +\d+ +not moved for 36\d\d s/u)
   })
 
-  it.effect("rejects a rebuild with the role of the service, and asks for the administrator's role", function* () {
-    const { login, url } = yield* LoginRole.make
-    yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
-    const { name } = yield* TestDatabase
-    const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
-      Effect.provideService(TestDatabase, { name, url })
-    )
-    assert.match(failure ?? "", /administrator.s DATABASE_URL/u)
-  })
+  it.effect(
+    "rejects a rebuild with the database role of the service, and asks for the administrator's DATABASE_URL",
+    function* () {
+      const { login, url } = yield* LoginRole.make
+      yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
+      const { name } = yield* TestDatabase
+      const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
+        Effect.provideService(TestDatabase, { name, url })
+      )
+      assert.match(failure ?? "", /administrator.s DATABASE_URL/u)
+    }
+  )
 })

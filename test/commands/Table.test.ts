@@ -11,7 +11,7 @@ const columns = [
   { heading: "COUNT", cell: ({ count }: Row) => count }
 ]
 
-describe("table", () => {
+describe("a printed table", () => {
   it("aligns text on the left and numbers on the right", () => {
     const rows = [
       { name: "a", count: 5 },
@@ -30,7 +30,7 @@ describe("table", () => {
   })
 })
 
-describe("record", () => {
+describe("a printed record", () => {
   it("aligns labels on the left and values on the right", () => {
     assert.strictEqual(
       record([

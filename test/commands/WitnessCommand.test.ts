@@ -46,7 +46,7 @@ const makeWitness = Effect.gen(function* () {
 })
 
 layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (it) => {
-  it.effect("cosigns the checkpoints of a growing log, and audit verify reports when the witness saw the log", function* () {
+  it.effect("cosigns the checkpoints of a growing log, so that audit verify reports when the witness saw the log", function* () {
     const { out, run, service } = yield* makeWitness
     for (const size of [1, 2]) {
       yield* service.validate("ATU12345678")

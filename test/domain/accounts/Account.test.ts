@@ -52,7 +52,7 @@ describe("an email address", () => {
   })
 })
 
-it("a changed plan changes neither the keys of an account nor its verification", () => {
+it("a change of the plan changes neither the keys of an account nor the verification of its address", () => {
   const before = given(signedUp, verified, issued("svc_live_aaa"))
   const changed = evolve(before, PlanChanged.make({ account_id, plan: "business", per_month: null }), start)
   assert.deepStrictEqual(changed, { ...before, plan: "business" })

@@ -23,7 +23,7 @@ describe("an API key", () => {
     assert.isTrue(isWellFormed(made))
   })
 
-  it("has each character of the alphabet equally often", () => {
+  it("contains each character of its alphabet about equally often", () => {
     const drawn = new Map<string, number>()
     for (let first = 0; first < 248; first += 1) {
       const character = keyOf(Array.from({ length: entropyBytes }, () => first)).charAt(9)
@@ -33,7 +33,7 @@ describe("an API key", () => {
     assert.deepStrictEqual([...new Set(drawn.values())], [4])
   })
 
-  it("is made without random bytes that would bias the distribution of its characters", () => {
+  it("is generated without the random bytes that would make some characters more frequent", () => {
     assert.isNull(fromEntropy(new Uint8Array(entropyBytes).fill(248)))
     assert.isNull(fromEntropy(new Uint8Array(31)))
     const late = new Uint8Array(entropyBytes).fill(255, 0, 32)
@@ -61,7 +61,7 @@ describe("an API key", () => {
     key.toLowerCase(),
     key.replace("svc_live_", "svc_test_"),
     "x".repeat(100_000)
-  ])("does not have the form %j", (text) => {
+  ])("cannot have the form %j", (text) => {
     assert.isFalse(isWellFormed(text))
   })
 

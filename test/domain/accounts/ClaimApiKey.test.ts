@@ -55,7 +55,7 @@ describe("claiming a key", () => {
     assert.deepStrictEqual(Result.getOrThrow(claimKey(states, asked, now)), { released: [], claimed: [] })
   })
 
-  it("is rejected for a key of an account with a login, and for a key that another account claimed first", () => {
+  it("is rejected if the key's account has a login, or another account has claimed the key first", () => {
     for (const other of [
       given(agent, AccountSignedUp.make({ account_id: agent, plan: "free" }), issued(agent, "key", prefix)),
       given(agent, ...registered, released)
@@ -63,7 +63,7 @@ describe("claiming a key", () => {
       assert.strictEqual(refusal(claimKey({ claimer, holder: other }, asked, now))._tag, "ApiKeyNotClaimable")
   })
 
-  it("is rejected for a revoked key and for a former secret with the same error as for an unknown key", () => {
+  it("is rejected for a revoked key and for a replaced secret with the same error as for an unknown key", () => {
     const facts = { account_id: agent, key_id: "key", prefix: "svc_live_bbb" }
     for (const event of [
       ApiKeyRevoked.make({ ...facts, by: "operator" }),

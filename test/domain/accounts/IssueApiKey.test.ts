@@ -19,13 +19,13 @@ describe("issuing a key", () => {
   const issue = (state: ReturnType<typeof given>, now = start, candidates = [candidate("svc_live_new")]) =>
     issueKey(state, { candidates, now })
 
-  it("stores the id, the prefix and the SHA-256 of the key, but neither the key nor its name", () => {
+  it("records an event with the id, the prefix and the SHA-256 of the key, but without the key and its name", () => {
     const decided = Result.getOrThrow(issue(given(signedUp, verified)))
     const expected = ApiKeyIssued.make({ account_id, key_id: "new svc_live_new", prefix: "svc_live_new", key_sha256: "11" })
     assert.deepStrictEqual(decided?.event, expected)
   })
 
-  it("takes the first candidate whose prefix no key of the account has had", () => {
+  it("uses the first generated key whose prefix no key of the account has had", () => {
     const state = given(signedUp, verified, issued("svc_live_aaa"), issued("svc_live_bbb"), revoked("svc_live_bbb"))
     const candidates = ["svc_live_aaa", "svc_live_bbb", "svc_live_ccc"].map(candidate)
     assert.strictEqual(Result.getOrThrow(issue(state, start, candidates))?.candidate.prefix, "svc_live_ccc")

@@ -26,7 +26,7 @@ describe("rotating a key", () => {
     rotateKey(state, { keyId: "key svc_live_aaa", candidates: [candidate(prefix)], keepsFormer, now: start })
   const facts = { account_id, key_id: "key svc_live_aaa", prefix: "svc_live_new", key_sha256: "11" }
 
-  it("records when the former secret ends: after 24 hours or at once", () => {
+  it("records when the old secret expires: after 24 hours or at once", () => {
     const state = given(registered, issued("svc_live_aaa"))
     const kept = Result.getOrThrow(rotate(state))
     assert.deepStrictEqual(kept?.event, ApiKeyRotated.make({ ...facts, previous_until: after("24 hours") }))
@@ -34,7 +34,7 @@ describe("rotating a key", () => {
     assert.deepStrictEqual(ended?.event, ApiKeyRotated.make({ ...facts, previous_until: null }))
   })
 
-  it("does not take a prefix that a key of the account had before a rotation", () => {
+  it("does not reuse a prefix that a key of the account had before a rotation", () => {
     const state = given(registered, issued("svc_live_aaa"), rotated("svc_live_aaa", "svc_live_bbb"))
     for (const prefix of ["svc_live_aaa", "svc_live_bbb"]) assert.isNull(Result.getOrThrow(rotate(state, true, prefix)))
   })

@@ -14,7 +14,7 @@ it.each([
   ["2026-11-22T09:30", "2026-11-22T09:30:00.000Z", "2026-11-22T09:30:00.000Z"],
   ["2026-11-22 09:30:15z", "2026-11-22T09:30:15.000Z", "2026-11-22T09:30:15.000Z"],
   ["2028-02-29", "2028-02-29T00:00:00.000Z", "2028-03-01T00:00:00.000Z"]
-])("the bound %s begins a period at %s and ends one at %s", (text, start, end) => {
+])("the bound %s means %s as the start of a period, and %s as its end", (text, start, end) => {
   assert.strictEqual(written(LogPeriod.startOf(text)), start)
   assert.strictEqual(written(LogPeriod.endOf(text)), end)
 })
@@ -39,7 +39,7 @@ it.each([
   " 2026-11-22",
   "2026-11-22Z",
   "2026-11-22T10:00:00+01:00[Europe/Berlin]"
-])("%j is not accepted as a bound of a period", (text) => {
+])("%j is rejected as the start or end of a period", (text) => {
   assert.isNull(written(LogPeriod.startOf(text)))
   assert.isNull(written(LogPeriod.endOf(text)))
 })

@@ -42,7 +42,7 @@ const outdated = (times: number) => {
   }
 }
 
-it.effect("Admission repeats a call whose cached answer is outdated, after reading the answer again", function* () {
+it.effect("Admission reads an outdated cached answer again and repeats the call", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(2)
   let refreshed = 0
@@ -51,7 +51,7 @@ it.effect("Admission repeats a call whose cached answer is outdated, after readi
   assert.deepStrictEqual([attempts(), refreshed], [3, 2])
 })
 
-it.effect("Admission repeats a call whose cached answer is outdated at most five times", function* () {
+it.effect("Admission repeats a call at most five times while the cached answer is outdated", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(Infinity)
   const failure = yield* Effect.flip(withCaller(newCall(), Effect.void, () => use("answer")))
@@ -59,7 +59,7 @@ it.effect("Admission repeats a call whose cached answer is outdated at most five
   assert.strictEqual(attempts(), 6)
 })
 
-it.effect("Admission counts a call once, however often it repeats the call", function* () {
+it.effect("Admission counts a call once, even if it repeats the call", function* () {
   const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
   const call = newCall()
   const { use } = outdated(3)
@@ -73,17 +73,20 @@ it.effect("Admission counts a call once, however often it repeats the call", fun
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("Admission counts the calls of a refused caller before their append, until it admits one", function* () {
-  const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
-  const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
-  yield* Effect.flip(ask(newCall()))
-  assert.isTrue(isCountedFirst(newCall(), caller))
-  use(9)
-  yield* ask(newCall())
-  assert.isFalse(isCountedFirst(newCall(), caller))
-})
+it.effect(
+  "Admission counts the calls of a caller over the quota before their append, until it admits a call again",
+  function* () {
+    const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
+    const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
+    yield* Effect.flip(ask(newCall()))
+    assert.isTrue(isCountedFirst(newCall(), caller))
+    use(9)
+    yield* ask(newCall())
+    assert.isFalse(isCountedFirst(newCall(), caller))
+  }
+)
 
-it.effect("Admission refuses a call beyond the quota, and sets the call's standing: its usage and rate window", function* () {
+it.effect("Admission refuses a call beyond the quota, and reports the caller's usage and rate window", function* () {
   const { count, countWork, counted } = yield* admissionAt(10)
   const call = newCall()
   assert.strictEqual((yield* Effect.flip(countWork(call, caller)))._tag, "QuotaExceeded")

@@ -51,7 +51,7 @@ const cached = Effect.gen(function* () {
   return { identity, state, usedOf }
 })
 
-it.effect("the cache of callers reads a caller once, and again on refresh", function* () {
+it.effect("the cache of callers reads a caller from the database once, and again on refresh", function* () {
   const { identity, state, usedOf } = yield* cached
   assert.deepStrictEqual([yield* usedOf("one"), yield* usedOf("one"), yield* usedOf("two")], [1, 1, 2])
   assert.strictEqual((yield* identity.refresh(Redacted.make("one"))).used, 3)
@@ -71,7 +71,7 @@ it.effect("the cache of callers reads a caller again from the millisecond in whi
 })
 
 it.effect.each([new InvalidApiKey({}), new StoreUnavailable({})])(
-  "the cache of callers removes a caller if a refresh fails: %s",
+  "the cache of callers removes a caller if the refresh fails with %s",
   function* (failure) {
     const { identity, state, usedOf } = yield* cached
     yield* usedOf("one")
@@ -98,7 +98,7 @@ it.effect("the cache of callers reads no data for a caller without a key", funct
   assert.strictEqual(state.reads, 0)
 })
 
-it.effect("the cache keeps at most 50,000 callers, and evicts the least recently used", function* () {
+it.effect("the cache of callers keeps at most 50,000 callers, and evicts the least recently used one", function* () {
   const { state, usedOf } = yield* cached
   yield* Effect.forEach(Array.from({ length: 50_001 }), (_, index) => usedOf(`key ${index}`), { discard: true })
   assert.strictEqual(state.reads, 50_001)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { rateWindow } from "#domain/callers/RateLimiter.ts"
 
 describe("the rate window of a minute", () => {
-  it("ends in a number of seconds that is rounded up, so that no retry is too early", () => {
+  it("reports its end in seconds, rounded up so that no retry is too early", () => {
     assert.deepStrictEqual(rateWindow(10, 3, 41_001), { limit: 10, remaining: 7, resetSeconds: 42 })
     assert.strictEqual(rateWindow(10, 3, 0).resetSeconds, 1)
   })

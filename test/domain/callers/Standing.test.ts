@@ -15,7 +15,7 @@ describe("nearLimit", () => {
     [1, 0, true],
     [0, 1, false],
     [1, 1, true]
-  ])("returns for %i used of %i units: %s", (used, limit, near) => {
+  ])("with %i used of %i units returns %s", (used, limit, near) => {
     assert.strictEqual(nearLimit({ used, limit }), near)
   })
 

@@ -27,7 +27,7 @@ describe("a billing period", () => {
   })
 
   const millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4_102_444_800_000 }))
-  it.prop("contains its time and ends where the next one starts", [millis], ([at]) => {
+  it.prop("contains the time that it is computed for, and ends where the next period starts", [millis], ([at]) => {
     const now = DateTime.makeUnsafe(at)
     const period = billingPeriod(now)
     assert.isAtMost(DateTime.toEpochMillis(period.start), at)

@@ -46,7 +46,7 @@ describe("an email address", () => {
     `${"a".repeat(65)}@example.org`,
     `a@${"b".repeat(64)}.org`,
     `a@${"b.".repeat(130)}org`
-  ])("does not have the form %j", (email) => {
+  ])("cannot have the form %j", (email) => {
     assert.isFalse(isEmail(email))
   })
 
@@ -54,12 +54,12 @@ describe("an email address", () => {
     assert.strictEqual(emailKey("First.Last@Example.ORG"), emailKey("first.last@example.org"))
   })
 
-  it("belongs to its domain and to the parent domains with a dot", () => {
+  it("belongs to its domain and to each parent domain, except the top-level domain", () => {
     assert.deepStrictEqual(domainsOf("a@x.Mailinator.COM"), ["x.mailinator.com", "mailinator.com"])
     assert.deepStrictEqual(domainsOf("a@example.org"), ["example.org"])
   })
 
-  it.prop("is checked for any text without an error", [Schema.String], ([text]) => {
+  it.prop("is accepted or rejected without an exception, for any text", [Schema.String], ([text]) => {
     assert.isBoolean(isEmail(`${text}@${text}.${text}`))
   })
 })

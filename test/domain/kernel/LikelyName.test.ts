@@ -24,11 +24,11 @@ describe("likelyName", () => {
     ["x", null],
     ["", null],
     ["FORCE_LIVE", null]
-  ])("returns for %s: %s", (name, likely) => {
+  ])('suggests for the unknown name "%s": %s', (name, likely) => {
     assert.strictEqual(Option.getOrNull(likelyName(name, known)), likely)
   })
 
-  it("returns none for a known name", () => {
+  it("suggests nothing for a known name", () => {
     for (const name of known) assert.isTrue(Option.isNone(likelyName(name, known)))
   })
 })

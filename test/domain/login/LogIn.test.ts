@@ -76,20 +76,23 @@ const looks = [`look for 10 of ${ofBoth}`, "look for 50 of login/client"]
 const looksAtEmail = `look for 100 of ${ofEmail}`
 const takes = [`take 10 of ${ofBoth}`, "take 50 of login/client", `take 100 of ${ofEmail}`]
 
-describe("a login that fails", () => {
+describe("a failed login", () => {
   const failing = (counted: string) => ({
     steps: [looksAtEmail, ...looks, "find", "derive", `count ${counted}`, ...takes],
     outcome: "WrongCredentials"
   })
 
-  it.effect("makes the same calls for known and unknown, verified and unverified email addresses", function* () {
-    assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
-    assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
-    assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
-    assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
-  })
+  it.effect(
+    "makes the same calls to other services for known and unknown, verified and unverified email addresses",
+    function* () {
+      assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
+      assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
+      assert.deepStrictEqual(yield* stepsOf(login({ passwordHash: null }), "wrong"), failing(accountId))
+      assert.deepStrictEqual(yield* stepsOf(login({ verified: false }), "wrong"), failing(accountId))
+    }
+  )
 
-  it.effect("because its email address is not verified does not count as a failure", function* () {
+  it.effect("does not count as a failure if the password is right and only the email address is not verified", function* () {
     const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
     assert.deepStrictEqual(
       [outcome, steps],
@@ -106,7 +109,7 @@ it.effect("a successful login is in the log before the token is issued, and does
 })
 
 it.effect(
-  "a login with an email address that has too many failures from many clients waits two seconds, and can then succeed",
+  "a login waits two seconds, and can then succeed, after too many clients failed to log in with its email address",
   function* () {
     const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
     yield* TestClock.adjust("1900 millis")

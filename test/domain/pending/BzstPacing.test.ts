@@ -11,6 +11,6 @@ it.each([
   ["2026-07-01T20:59:00Z", 0],
   ["2026-07-01T21:30:00Z", 330],
   ["2026-07-02T03:00:00Z", 0]
-])("from %s on, retries to the BZSt pause for %i minutes", (moment, minutes) => {
+])("at %s, retries to the BZSt wait %i minutes for the end of its nightly pause", (moment, minutes) => {
   assert.strictEqual(Duration.toMinutes(untilQuietEnds(DateTime.makeUnsafe(moment))), minutes)
 })

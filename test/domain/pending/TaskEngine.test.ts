@@ -196,8 +196,8 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
   }
 })
 
-describe("many items of one member state whose register answers in a second", () => {
-  it.effect("take at most 1.2 hours for 36,000 items, with ten concurrent calls", function* () {
+describe("many batch items of one member state whose register answers in a second", () => {
+  it.effect("take at most 1.2 hours in total if they are 36,000, with ten concurrent calls", function* () {
     const items = 36_000
     const { callsOn, maxRunning, seconds } = yield* simulate(items, unlimited)
     assert.isAtMost(seconds, 1.2 * 3_600)
@@ -205,7 +205,7 @@ describe("many items of one member state whose register answers in a second", ()
     assert.deepStrictEqual(callsOn, [items])
   })
 
-  it.effect("leave a fifth of the daily budget to synchronous requests", function* () {
+  it.effect("leave a fifth of the daily budget of VIES calls to synchronous requests", function* () {
     yield* TestClock.adjust("22 hours")
     const { callsOn, maxRunning } = yield* simulate(2_000, 2_000)
     assert.isAtMost(maxRunning, places)
@@ -220,7 +220,7 @@ describe("a task whose attempt is refused", () => {
     ["it needs an API key", "not_allowed", new ApiKeyRequired({ message: "" })],
     ["such VAT IDs are not confirmed any more", "not_allowed", new ConfirmationUnsupported({ message: "" })],
     ["its requester is not accepted any more", "not_allowed", new InvalidRequester({})]
-  ] as const)("because %s ends as %s", function* ([_, reason, refusal]) {
+  ] as const)("because %s ends with the reason %s", function* ([_, reason, refusal]) {
     const { ended, queue } = yield* makeQueue(1)
     yield* Effect.scoped(
       Effect.gen(function* () {

@@ -37,7 +37,7 @@ describe("the number of concurrent tasks of a member state", () => {
     assert.isNull(placesOf(pacing, 1_000))
   })
 
-  it("is two after the register's recovery, and doubles after as many answers, up to ten", () => {
+  it("is two after the register's recovery, and doubles after that many answers, up to ten", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)
@@ -51,7 +51,7 @@ describe("the number of concurrent tasks of a member state", () => {
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
   })
 
-  it("covers tasks that were tried before the register's recovery even if they are not due, until all of them are claimed", () => {
+  it("includes tasks that are not due but were last tried before the register's recovery, until all of them are claimed", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)

@@ -46,7 +46,7 @@ describe("a qualified confirmation", () => {
     [onPlan("business"), german, "811115368", "DE811115368"],
     [onPlan("enterprise"), german, "DE811115368", "DE811115368"]
   ] as const)(
-    "is refused for the first reason in the order of the rules, otherwise allowed (row %#)",
+    "is refused with the error of the first violated rule, otherwise allowed (case %#)",
     (caller, vatId, requester, expected) => {
       assert.strictEqual(outcome(caller, vatId, requester), expected)
     }
@@ -67,7 +67,7 @@ describe("company data", () => {
     assert.isNull(companyData({ ...none, name: "", city: "  \t" }))
   })
 
-  it("has a single supplied field unchanged", () => {
+  it("keeps a single supplied field unchanged", () => {
     assert.deepStrictEqual(companyData({ ...none, zip: " 10115" }), { name: null, street: null, zip: " 10115", city: null })
   })
 })

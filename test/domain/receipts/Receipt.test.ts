@@ -18,7 +18,7 @@ import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 const noon = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 
 describe("the result of a comparison", () => {
-  it("has one word for each letter of the BZSt", () => {
+  it("has one word for each of the BZSt's letters", () => {
     const expected = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const
     for (const letter of MatchLetter.literals) {
       assert.strictEqual(wordOf(letter, "supplied"), expected[letter])
@@ -27,12 +27,12 @@ describe("the result of a comparison", () => {
     assert.sameMembers(MatchWord.literals.map(letterOf), [...MatchLetter.literals])
   })
 
-  it("without a letter is not_provided for a supplied field, and not_queried for another one", () => {
+  it("is not_provided for a supplied field without a letter, and not_queried for a field that was not supplied", () => {
     assert.strictEqual(wordOf(null, "Berlin"), "not_provided")
     assert.strictEqual(wordOf(null, null), "not_queried")
   })
 
-  it("is not_queried for a field that was not supplied, whatever the BZSt answers", () => {
+  it("is not_queried for a field that was not supplied, whatever letter the BZSt returns", () => {
     for (const letter of MatchLetter.literals) assert.strictEqual(wordOf(letter, null), "not_queried")
   })
 })
@@ -40,7 +40,7 @@ describe("the result of a comparison", () => {
 describe("a receipt", () => {
   const { receipt } = receiptRecord()
 
-  it("has empty strings for fields that were not supplied", () => {
+  it("has empty strings for company data that was not supplied", () => {
     assert.deepStrictEqual(inputOf({ name: "Muster", street: null, zip: null, city: "Berlin" }), {
       company_name: "Muster",
       company_street: "",
@@ -61,7 +61,7 @@ describe("a receipt", () => {
     })
   })
 
-  it("is in the list of its key, and in the list of its key and VAT ID", () => {
+  it("is in the list of its API key, and in the list of its API key and VAT ID", () => {
     assert.deepStrictEqual([receiptList("k1", null), receiptList("k1", "DE1")], ["receipts-k1", "receipts-k1/DE1"])
   })
 

@@ -20,9 +20,9 @@ describe("a receipt id", () => {
     "VP-QC-20261120-ABCDEFGHI9\n",
     "vp-QC-20261120-ABCDEFGHI9",
     "VP-QC-20261120-ABCDEFGH\u0000I"
-  ])("does not have the form %j", (text) => assert.isFalse(ReceiptId.isWellFormed(text)))
+  ])("cannot have the form %j", (text) => assert.isFalse(ReceiptId.isWellFormed(text)))
 
-  it("has every character equally often", () => {
+  it("contains every character about equally often", () => {
     const drawn = new Map<string, number>()
     for (let first = 0; first < 252; first += 1) {
       const id =
@@ -37,7 +37,7 @@ describe("a receipt id", () => {
     assert.strictEqual(drawn.size, 36)
   })
 
-  it("is made without random bytes that would bias its characters, and is null if too few are left", () => {
+  it("is generated without the random bytes that would make some characters more frequent, and is null if too few bytes are left", () => {
     assert.strictEqual(
       ReceiptId.compose("VP", noon, Uint8Array.from([252, 255, 0, 1, 2, 3, 4, 5, 6, 7, 8, 35])),
       "VP-QC-20261120-ABCDEFGHI9"
@@ -46,7 +46,7 @@ describe("a receipt id", () => {
     assert.isNull(ReceiptId.compose("VP", noon, new Uint8Array(9)))
   })
 
-  it("has the date in UTC", () => {
+  it("contains the date in UTC", () => {
     const bytes = new Uint8Array(ReceiptId.entropyBytes)
     const at = (iso: string) => ReceiptId.compose("X1", DateTime.makeUnsafe(iso), bytes)?.slice(0, 14)
     assert.strictEqual(at("2026-12-31T23:59:59.999Z"), "X1-QC-20261231")

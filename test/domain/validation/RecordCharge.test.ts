@@ -57,7 +57,7 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
 
 const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
 
-it.effect("RecordCharge reads an outdated caller again until the charge is recorded", function* () {
+it.effect("RecordCharge reads a caller again while the cached one is outdated, and then records the charge", function* () {
   const { record, refused } = yield* recordFrom(2)
   assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
   assert.deepStrictEqual(
@@ -79,7 +79,7 @@ it.effect("RecordCharge records nothing for a revoked key", function* () {
 })
 
 it.effect(
-  "RecordCharge computes the charge again for the caller that it has read again, and fails if that is refused",
+  "RecordCharge computes the charge again after it has read the caller again, and fails if the new charge is refused",
   function* () {
     const { record, refused } = yield* recordFrom(1)
     const onlyAtFirst = (caller: Charge["caller"]) =>

@@ -28,7 +28,7 @@ describe("an answer", () => {
     [false, "0 millis", true],
     [false, justUnder(freshness.invalid), true],
     [false, "1 hour", false]
-  ] as const)("with valid %s, given %s ago, is fresh: %s", (valid, ago, fresh) => {
+  ] as const)("with valid=%s that is %s old has fresh=%s", (valid, ago, fresh) => {
     assert.strictEqual(isFresh(answered(valid, ago), freshness, nowMs), fresh)
   })
 
@@ -39,17 +39,17 @@ describe("an answer", () => {
     }
   })
 
-  it("from a source whose clock is 30 seconds fast is fresh", () => {
+  it("with a time 30 seconds in the future is fresh, because the clock of its source may be fast", () => {
     assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, nowMs))
   })
 
-  it("from a year in the future is neither fresh nor served as stale", () => {
+  it("with a time a year in the future is neither fresh nor served as stale", () => {
     const ahead = answered(true, Duration.negate(Duration.days(365)))
     assert.isFalse(isFresh(ahead, freshness, nowMs))
     assert.isFalse(isServableStale(ahead, freshness, nowMs))
   })
 
-  it("has a key with the normalised VAT ID", () => {
+  it("has a cache key with the normalised VAT ID", () => {
     const key = (input: string) => latestKey(Result.getOrThrow(parse(input)))
     assert.strictEqual(key("gr 094259216"), key("EL094259216"))
     assert.notStrictEqual(key("EL094259216"), key("DE094259216"))
@@ -73,7 +73,7 @@ const vatId = Result.getOrThrow(parse("ATU12345678"))
 const storedAt = (position: number): StoredAnswer => ({ position, asOf: position, answer: answered(true, "1 hour") })
 
 describe("the answers that a process caches", () => {
-  it.effect("are read once, and again on refresh", function* () {
+  it.effect("are read from the database once, and again on refresh", function* () {
     let position = 0
     const { cache, reads } = yield* cachedOver(() => Effect.sync(() => Option.some(storedAt((position += 1)))))
     const newest = Effect.suspend(() => Effect.map(cache.newest(vatId), (stored) => Option.getOrThrow(stored).position))

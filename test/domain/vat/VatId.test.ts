@@ -35,11 +35,11 @@ describe("a VAT ID", () => {
     ["ie 9+12345a", "IE9+12345A"],
     ["ie 9*12345a", "IE9*12345A"],
     ["ro19", "RO19"]
-  ])("typed as '%s' is %s", (input, value) => {
+  ])("typed as '%s' is normalised to %s", (input, value) => {
     assert.strictEqual(valueOf(input), value)
   })
 
-  it("has its member state and its number", () => {
+  it("consists of its member state and its number", () => {
     const vatId = Result.getOrThrow(parse("gr094259216"))
     assert.strictEqual(vatId.memberState.alpha2, "GR")
     assert.strictEqual(vatId.memberState.prefix, "EL")
@@ -47,57 +47,57 @@ describe("a VAT ID", () => {
   })
 
   it.each([
-    ["nothing", ""],
+    ["an empty text", ""],
     ["separators only", " .-"],
     ["a prefix only", "DE"],
     ["a Greek prefix only", "GR"],
     ["a doubled prefix", "DEDE123456789"],
-    ["EL after GR", "GREL094259216"],
-    ["Great Britain", "GB123456789"],
-    ["Northern Ireland with a wrong number", "XI12345678A"],
-    ["Switzerland", "CHE123456789"],
-    ["Norway", "NO123456789"],
-    ["the EU's own prefix for services", "EU123456789"],
-    ["eight bare digits", "12345678"],
-    ["ten bare digits", "1234567890"],
-    ["a dotless i", "ıe6433435F"],
-    ["a long s", "ſe123456789701"],
-    ["a Kelvin sign", "SK\u212a2022749619"],
-    ["full-width letters", "ＤＥ123456789"],
-    ["full-width digits", "DE１２３４５６７８９"],
-    ["Arabic digits", "DE١٢٣٤٥٦٧٨٩"],
-    ["bare full-width digits", "１２３４５６７８９"],
-    ["a zero-width space", "DE123\u200b456789"],
-    ["a zero-width joiner", "DE\u200d123456789"],
-    ["a byte order mark", "\ufeffDE123456789"],
-    ["a soft hyphen", "DE\u00ad123456789"],
-    ["a no-break space", "DE\u00a0123456789"],
-    ["an en dash", "DE123–456–789"],
-    ["a tab", "DE\t123456789"],
-    ["a line break", "DE123456789\n"],
-    ["a null byte", "DE123456789\u0000"],
-    ["a slash", "DE123/456/789"],
-    ["an underscore", "DE_123456789"],
-    ["a lone surrogate", "DE12345678\ud800"],
-    ["a digit as an emoji", "DE1️⃣23456789"],
-    ["the property __proto__", "__proto__"],
-    ["another property of a prototype", "constructor"]
-  ])("is rejected: %s", (_, input) => {
+    ["a number with the prefixes GR and EL", "GREL094259216"],
+    ["a number of Great Britain", "GB123456789"],
+    ["a malformed number of Northern Ireland", "XI12345678A"],
+    ["a number of Switzerland", "CHE123456789"],
+    ["a number of Norway", "NO123456789"],
+    ["a number with the prefix EU for foreign providers of services", "EU123456789"],
+    ["eight digits without a prefix", "12345678"],
+    ["ten digits without a prefix", "1234567890"],
+    ["a number with a dotless i", "ıe6433435F"],
+    ["a number with a long s", "ſe123456789701"],
+    ["a number with a Kelvin sign", "SK\u212a2022749619"],
+    ["a number with full-width letters", "ＤＥ123456789"],
+    ["a number with full-width digits", "DE１２３４５６７８９"],
+    ["a number with Arabic digits", "DE١٢٣٤٥٦٧٨٩"],
+    ["full-width digits without a prefix", "１２３４５６７８９"],
+    ["a number with a zero-width space", "DE123\u200b456789"],
+    ["a number with a zero-width joiner", "DE\u200d123456789"],
+    ["a number with a byte order mark", "\ufeffDE123456789"],
+    ["a number with a soft hyphen", "DE\u00ad123456789"],
+    ["a number with a no-break space", "DE\u00a0123456789"],
+    ["a number with an en dash", "DE123–456–789"],
+    ["a number with a tab", "DE\t123456789"],
+    ["a number with a line break", "DE123456789\n"],
+    ["a number with a null byte", "DE123456789\u0000"],
+    ["a number with a slash", "DE123/456/789"],
+    ["a number with an underscore", "DE_123456789"],
+    ["a number with a lone surrogate", "DE12345678\ud800"],
+    ["a number with an emoji digit", "DE1️⃣23456789"],
+    ["the JavaScript property name __proto__", "__proto__"],
+    ["the JavaScript property name constructor", "constructor"]
+  ])("cannot be %s", (_, input) => {
     assert.isNull(valueOf(input))
   })
 
-  it("of a wrong form is rejected with a message that has the expected form", () => {
+  it("in a wrong form is rejected with a message that describes the expected form", () => {
     assert.strictEqual(messageOf("DE12345678"), "A VAT ID of Germany is DE followed by 9 digits")
     assert.strictEqual(messageOf("GR12"), "A VAT ID of Greece is EL followed by 9 digits")
     assert.match(messageOf("GB123456789") ?? "", /prefix of an EU member state/u)
   })
 
-  it("of a million characters is rejected with a short message", () => {
+  it("with a million characters is rejected with a short message", () => {
     assert.isBelow(messageOf("D".repeat(1_000_000))?.length ?? 0, 100)
     assert.isBelow(messageOf(`DE${" ".repeat(1_000_000)}123456789`)?.length ?? 0, 100)
   })
 
-  it("is accepted as a requester's only if it is German", () => {
+  it("is accepted as the requester's VAT ID only if it is German", () => {
     assert.deepStrictEqual(
       Option.map(parseGerman("123456789"), ({ value }) => value),
       Option.some("DE123456789")
@@ -115,7 +115,7 @@ describe("a VAT ID", () => {
   })
 
   it.prop(
-    "is the same with any separators, and in upper or lower case",
+    "is parsed to the same value with any separators, and in upper or lower case",
     [sound, Arbitrary.array(Arbitrary.schema(separator), { maxLength: 40 }), Schema.Boolean],
     ([input, separators, lower]) => {
       const spaced = [...input].map((character, index) => (separators[index] ?? "") + character).join("")
@@ -123,7 +123,7 @@ describe("a VAT ID", () => {
     }
   )
 
-  it.prop("parsed from any text is either well formed or rejected", [Schema.String], ([input]) => {
+  it.prop("parsed from any text is well formed or rejected", [Schema.String], ([input]) => {
     const value = valueOf(input)
     if (value !== null) assert.match(value, /^[A-Z]{2}[A-Z0-9+*]{2,12}$/u)
   })

@@ -22,7 +22,7 @@ const recorded = Effect.gen(function* () {
 })
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the log of logins", (it) => {
-  it.effect("stores a limited number of events, and counts all further logins", function* () {
+  it.effect("stores a limited number of events for single logins, and counts all further logins in summary events", function* () {
     yield* Effect.scoped(
       Effect.gen(function* () {
         const log = yield* replica

@@ -36,14 +36,14 @@ const testLayer = PgAnswerCache.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
-layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT ID", (it) => {
-  it.effect("is the one with the latest time of the source, even if an older one is stored later", function* () {
+layer(testLayer, { excludeTestServices: true })("the cached newest answer about a VAT ID", (it) => {
+  it.effect("is the answer with the latest time of the source, even if an older answer is stored later", function* () {
     const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
     yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
     assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
   })
 
-  it.effect("is the one with the latest time of the source, even if both are stored concurrently", function* () {
+  it.effect("is the answer with the latest time of the source, even if several answers are stored concurrently", function* () {
     const times = ["02", "05", "01", "04", "03"]
     yield* Effect.forEach(
       times,
@@ -53,13 +53,13 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
   })
 
-  it.effect("is the one stored last if both have the same time", function* () {
+  it.effect("is the answer that was stored last if two answers have the same time", function* () {
     yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const position = yield* store("ATU12345680", answerOf(false, "2026-11-01T12:00:01.000Z"))
     assert.containSubset(yield* newest("ATU12345680"), { position, answer: { valid: false } })
   })
 
-  it.effect("is rejected if a superuser changed its row", function* () {
+  it.effect("is not returned after a superuser changed its row", function* () {
     yield* store("ATU12345683", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const change = (columns: string) =>
       MigratedDatabase.execute(`UPDATE vatproof.latest SET ${columns} WHERE key = 'answer-ATU12345683'`)
@@ -83,7 +83,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     assert.containSubset(yield* newest("ATU12345681"), { position, answer: { valid: false } })
   })
 
-  it.effect("has the fields that a response shows, and the position of its event", function* () {
+  it.effect("consists of the fields that a response shows, and the position of its event", function* () {
     const { refresh } = yield* AnswerCache
     const answer = {
       ...answerOf(true, "2026-11-01T12:00:01.000Z"),
@@ -97,7 +97,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
   })
 
-  it.effect("is not served for another VAT ID", function* () {
+  it.effect("is not returned for another VAT ID, even if a superuser copied it there", function* () {
     yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
     yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
@@ -107,7 +107,7 @@ layer(testLayer, { excludeTestServices: true })("the newest answer about a VAT I
     assert.containSubset(yield* newest("PL1234567890"), { position })
   })
 
-  it.effect("is found for each of several concurrent VAT IDs, and missing for unknown ones", function* () {
+  it.effect("is found for each known VAT ID of several concurrent look-ups, and for no unknown one", function* () {
     const cache = yield* AnswerCache
     const known = ["ATU12345683", "ATU12345684"]
     const positions = yield* Effect.forEach(known, (text) => store(text, answerOf(true, "2026-11-01T12:00:01.000Z")))

@@ -142,7 +142,7 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
 const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
-  it.effect("finds the matching events for every combination of filters, in pages and in time ranges", function* () {
+  it.effect("finds exactly the matching events for many combinations of filters, page by page and in time ranges", function* () {
     const stored = yield* store
     const search = yield* EventSearch.make
     const recorded = yield* (yield* EventStore).read(0, stored.length)
@@ -163,8 +163,8 @@ layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
   })
 })
 
-layer(testLayer, { excludeTestServices: true })("EventSearch at the boundary of two VAT ID segments", (it) => {
-  it.effect("finds the events on both sides", function* () {
+layer(testLayer, { excludeTestServices: true })("EventSearch over the boundary of two segments of its index", (it) => {
+  it.effect("finds exactly the matching events on both sides of the boundary", function* () {
     const before = 2 ** 18 - 20
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)
     yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET position = ${before}`)

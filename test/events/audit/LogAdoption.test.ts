@@ -71,8 +71,8 @@ const repairable: ReadonlyArray<readonly [name: string, statements: ReadonlyArra
   ["tiles were deleted", ["DELETE FROM vatproof.tiles"]]
 ]
 
-layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => {
-  it.effect("rebuilds a log's tree from its events, after which the notary accepts the log that it had refused", function* () {
+layer(SignedLog.layer, { excludeTestServices: true })("the adoption of a log by an operator", (it) => {
+  it.effect("rebuilds the Merkle tree from the events, so that the notary accepts a log that it had rejected", function* () {
     yield* signedLog
     let size = 700
     let adoptions = 0
@@ -96,23 +96,26 @@ layer(SignedLog.layer, { excludeTestServices: true })("Adopting a log", (it) => 
     )
   })
 
-  it.effect("accepts a log that is older than the checkpoint that this machine saw, and archives the checkpoint", function* () {
-    const { events } = yield* (yield* machine(Option.none())).adoption.current
-    yield* SignedLog.appendAll(facts(5))
-    const { note } = yield* SignedLog.sign(events + 5)
-    yield* tamper(
-      `DELETE FROM vatproof.events WHERE position >= ${events}`,
-      `UPDATE vatproof.logs SET next_position = ${events}`,
-      `DELETE FROM vatproof.checkpoints WHERE size > ${events}`,
-      `UPDATE vatproof.tiles SET hashes = substr(hashes, 1, ${(events % 256) * 32}) WHERE level = 0 AND index = ${Math.floor(events / 256)}`
-    )
-    const { adoption, notary } = yield* machine(Option.some(note))
-    assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database has only/u)
-    yield* adoption.adopt(yield* adoption.current)
-    assert.strictEqual((yield* notary)._tag, "Success")
-    const [last] = (yield* (yield* EventStore).readStream(logStream, 0, 10)).toReversed()
-    assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
-  })
+  it.effect(
+    "accepts a log that is shorter than the last checkpoint that this machine saw, and records that checkpoint in the log",
+    function* () {
+      const { events } = yield* (yield* machine(Option.none())).adoption.current
+      yield* SignedLog.appendAll(facts(5))
+      const { note } = yield* SignedLog.sign(events + 5)
+      yield* tamper(
+        `DELETE FROM vatproof.events WHERE position >= ${events}`,
+        `UPDATE vatproof.logs SET next_position = ${events}`,
+        `DELETE FROM vatproof.checkpoints WHERE size > ${events}`,
+        `UPDATE vatproof.tiles SET hashes = substr(hashes, 1, ${(events % 256) * 32}) WHERE level = 0 AND index = ${Math.floor(events / 256)}`
+      )
+      const { adoption, notary } = yield* machine(Option.some(note))
+      assert.match(Option.getOrThrow(yield* adoption.refusal), /events were signed before, but the database has only/u)
+      yield* adoption.adopt(yield* adoption.current)
+      assert.strictEqual((yield* notary)._tag, "Success")
+      const [last] = (yield* (yield* EventStore).readStream(logStream, 0, 10)).toReversed()
+      assert.match(last?.data ?? "", new RegExp(`"remembered":\\[\\{"events":${events + 5},`, "u"))
+    }
+  )
 
   it.effect("fails if the log contradicts the signed history, or is not the log that the operator verified", function* () {
     const { adoption } = yield* machine(Option.none())

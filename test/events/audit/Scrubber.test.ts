@@ -58,7 +58,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
 ]
 
 layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
-  it.effect("verifies the whole log on one replica, and reports nothing for an intact log", function* () {
+  it.effect("verifies the whole log on one replica at a time, and reports nothing for an intact log", function* () {
     yield* SignedLog.appendAll(facts(600))
     yield* SignedLog.sign(600)
     yield* SignedLog.appendAll(facts(3))
@@ -68,7 +68,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
   })
 
   for (const [name, change, undo, found] of attacks) {
-    it.effect(`detects ${name}, and alerts operators`, function* () {
+    it.effect(`detects ${name}, and reports it to operators`, function* () {
       yield* tamper(change)
       const count = yield* scrub
       yield* tamper(undo)

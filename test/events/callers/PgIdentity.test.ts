@@ -44,7 +44,7 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 
 const execute = MigratedDatabase.execute
 
-layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
+layer(testLayer, { excludeTestServices: true })("the caller of an API key", (it) => {
   it.effect("has the plan of the account, the limits of the plan, and the usage of the key in this month", function* () {
     const { byKey, refresh } = yield* Identity
     const { accountId, key, keyId } = yield* issued
@@ -75,7 +75,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
     assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
   })
 
-  it.effect("has a new identity epoch after each revocation or plan change of any account", function* () {
+  it.effect("has a new identity epoch after each revoked key and each change of a plan, of any account", function* () {
     const { byKey } = yield* Identity
     const [own, other] = [yield* issued, yield* issued]
     const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
     assert.strictEqual(yield* epoch, before + 2)
   })
 
-  it.effect("is found even if the same batch contains unknown, revoked and malformed keys", function* () {
+  it.effect("is found even if concurrent look-ups have unknown, revoked and malformed keys", function* () {
     const { byKey } = yield* Identity
     const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
     yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
@@ -113,7 +113,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of a key", (it) => {
 })
 
 layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
-  it.effect("is identified by a keyed hash of the address, equal on every replica", function* () {
+  it.effect("is identified by a keyed hash of the IP address, which is equal on every replica", function* () {
     const { byAddress } = yield* Identity
     const other = yield* Effect.map(Layer.build(Layer.fresh(PgIdentity.layer)), Context.get(Identity))
     const caller = byAddress("192.0.2.1")

@@ -104,7 +104,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.strictEqual(yield* countedOf(caller), 3)
   })
 
-  it.effect("rejects a call in a full minute, and charges nothing for it", function* () {
+  it.effect("rejects a call beyond the limit per minute, and charges nothing for it", function* () {
     const { record } = yield* replica
     const caller = yield* identified("b2", { perMinute: 1 })
     yield* record(chargeFor(caller))
@@ -117,23 +117,29 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.deepStrictEqual(yield* sums(caller.meter), [{ meter_id: caller.meter, used: 1n, units: 1n }])
   })
 
-  it.effect("rejects an anonymous caller for the used-up lifetime quota, even if the minute is full, too", function* () {
-    const { admit, record } = yield* replica
-    const caller = anonymous("b3", 1, 1)
-    yield* record(chargeFor(caller))
-    for (const call of [Effect.asVoid(record(chargeFor(caller))), Effect.asVoid(admit(caller))]) {
-      assert.containSubset(yield* Effect.flip(call), { _tag: "QuotaExceeded", plan: "anonymous", periodEnd: null })
+  it.effect(
+    "rejects an anonymous caller because of the used-up lifetime quota, even if the limit per minute is reached too",
+    function* () {
+      const { admit, record } = yield* replica
+      const caller = anonymous("b3", 1, 1)
+      yield* record(chargeFor(caller))
+      for (const call of [Effect.asVoid(record(chargeFor(caller))), Effect.asVoid(admit(caller))]) {
+        assert.containSubset(yield* Effect.flip(call), { _tag: "QuotaExceeded", plan: "anonymous", periodEnd: null })
+      }
     }
-  })
+  )
 
-  it.effect("admits a call of a key without checking the key's quota, but rejects a call in a full minute", function* () {
-    const { admit } = yield* replica
-    const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
-    assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
-    assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
-  })
+  it.effect(
+    "admits a call with a key without checking the key's quota, but rejects a call beyond the limit per minute",
+    function* () {
+      const { admit } = yield* replica
+      const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
+      assert.containSubset(yield* admit(caller), { usage: { used: 0, limit: 0 }, window: { remaining: 0 } })
+      assert.strictEqual((yield* Effect.flip(admit(caller)))._tag, "RateLimitExceeded")
+    }
+  )
 
-  it.effect("does not count an admitted call again when it stores the call's event", function* () {
+  it.effect("counts an admitted call once, although it also stores the call's event", function* () {
     const { admit, record } = yield* replica
     const caller = yield* identified("b5")
     const admitted = yield* admit(caller)
@@ -142,7 +148,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.strictEqual(yield* countedOf(caller), 1)
   })
 
-  it.effect("stores and counts nothing if the identity epoch has changed", function* () {
+  it.effect("rejects a call of a cached caller if the identity epoch has changed, and stores and counts nothing", function* () {
     const { admit, record } = yield* replica
     const caller = yield* identified("b6")
     const admitted = yield* admit(caller)
@@ -159,7 +165,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
   })
 
-  it.effect("accepts anonymous callers even if the identity epoch has changed", function* () {
+  it.effect("accepts an anonymous call even if the identity epoch has changed", function* () {
     const { admit, record } = yield* replica
     const caller = anonymous("b7", 5, 5)
     yield* moveEpoch

@@ -8,8 +8,8 @@ import { assert, layer } from "#test/support/Test.ts"
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 const ascending = (numbers: ReadonlyArray<number>) => numbers.toSorted((a, b) => a - b)
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("metering", (it) => {
-  it.effect("counts a call once over all replicas", function* () {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("the limit per minute", (it) => {
+  it.effect("counts each call once, on whichever replica it arrives", function* () {
     const both = [yield* replica, yield* replica] as const
     const caller = yield* identified("c1", { perMinute: 30 })
     const calls = times(100, (index) => Effect.result(both[index % 2 === 0 ? 0 : 1].admit(caller)))
@@ -26,7 +26,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("metering", (it) =>
     )
   })
 
-  it.effect("counts each caller separately under concurrent calls", function* () {
+  it.effect("counts the concurrent calls of each caller separately", function* () {
     const { admit } = yield* replica
     const outdated = { ...(yield* identified("c2")), epoch: -1 }
     const callers: ReadonlyArray<Caller> = [yield* identified("c3"), yield* identified("c4"), anonymous("c5", 100, 100), outdated]
@@ -48,7 +48,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("metering", (it) =>
     }
   })
 
-  it.effect("begins a new minute with the first call after the previous minute", function* () {
+  it.effect("begins a new minute with the first call after the previous minute has ended", function* () {
     const { admit } = yield* replica
     const caller = yield* identified("c6", { perMinute: 5 })
     const window = Effect.map(admit(caller), (standing) => standing.window)

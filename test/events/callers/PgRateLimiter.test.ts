@@ -16,7 +16,7 @@ const replicas = Effect.gen(function* () {
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
 layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it) => {
-  it.effect("are acquired up to the limit over all replicas", function* () {
+  it.effect("are granted up to the limit, summed over all replicas", function* () {
     const both = yield* replicas
     const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(["scarce"], 3, "24 hours"))
     const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
@@ -29,7 +29,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
     }
   })
 
-  it.effect("are free again when the clock is set back to before they were acquired", function* () {
+  it.effect("are free again if the clock is set back to before they were acquired", function* () {
     const { acquireSlots, checkSlots } = yield* RateLimiter
     const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
         taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket = 'back'`)
@@ -42,7 +42,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
     assert.isFalse((yield* take).granted)
   })
 
-  it.effect("are never acquired with a limit of zero", function* () {
+  it.effect("are never granted if the limit is zero", function* () {
     const { acquireSlots } = yield* RateLimiter
     assert.deepStrictEqual(yield* acquireSlots(["none"], 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
   })
@@ -51,7 +51,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
 layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it) => {
   const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
 
-  it.effect("are acquired in all buckets or in none", function* () {
+  it.effect("are granted in all of the buckets or in none", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
     const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
@@ -61,14 +61,14 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
   })
 
-  it.effect("are not acquired by checkSlots", function* () {
+  it.effect("stay free when checkSlots only asks whether they are free", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
     assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
     assert.isFalse((yield* checkSlots(["look-a"], 1, "1 hour")).granted)
   })
 
-  it.effect("never exceed the limit under concurrent calls", function* () {
+  it.effect("never exceed the limit of a bucket under concurrent calls", function* () {
     const both = yield* replicas
     const pairs = [
       ["cross-a", "cross-b"],
@@ -98,7 +98,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     assert.isFalse((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
   })
 
-  it.effect("become free one by one", function* () {
+  it.effect("become free one by one as each of them expires", function* () {
     const { acquireSlots } = yield* RateLimiter
     const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
     const age = (minutes: number) =>

@@ -28,9 +28,9 @@ const startBehindProxy = Effect.gen(function* () {
 
 const testLayer = Layer.effect(ServiceBehindProxy, startBehindProxy).pipe(Layer.provideMerge(RunningService.layerGround))
 
-layer(testLayer, { excludeTestServices: true })("a service without its database", (it) => {
+layer(testLayer, { excludeTestServices: true })("a service whose database is unavailable", (it) => {
   it.effect.each([["cut"], ["block"]] as const)(
-    "rejects requests within the timeout, later at once, and recovers by itself (connections: %s)",
+    "rejects requests within the timeout, then at once, and recovers by itself (network behaviour: %s)",
     function* ([outage]) {
       const { key, network, service } = yield* ServiceBehindProxy
       assert.strictEqual((yield* service.validate("SK1234567890", { key })).status, 200)
@@ -59,7 +59,7 @@ layer(testLayer, { excludeTestServices: true })("a service without its database"
     }
   )
 
-  it.effect("rejects writes while the database is read-only, as a standby is, and recovers by itself", function* () {
+  it.effect("rejects a validation while the database is read-only, as a standby is, and recovers by itself", function* () {
     const { key, service } = yield* ServiceBehindProxy
     const { name } = yield* TestDatabase
     const readWrite = (statement: string) =>
@@ -86,7 +86,7 @@ layer(testLayer, { excludeTestServices: true })("a service without its database"
     })
   })
 
-  it.effect("waits for a database that is unavailable for a moment", function* () {
+  it.effect("answers a request late if the database is unavailable only for a moment", function* () {
     const { key, network, service } = yield* ServiceBehindProxy
     yield* network.reset
     const asked = yield* Effect.forkScoped(service.validate("SI12345678", { key }))

@@ -29,11 +29,11 @@ describe("Pacer", () => {
     Effect.map(beginnings(Pacer.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
   )
 
-  it.effect("does not wait before a batch that is late", () =>
+  it.effect("starts a late batch without waiting", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 300), (began) => assert.deepStrictEqual(began, [0, 300, 600, 900]))
   )
 
-  it.effect("processes a backlog at once", () =>
+  it.effect("does not wait between the batches of a backlog", () =>
     Effect.map(beginnings(Effect.succeed(Pacer.atOnce(10)), 40, 5), (began) => assert.deepStrictEqual(began, [0, 5, 10, 15]))
   )
 })

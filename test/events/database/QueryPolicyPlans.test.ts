@@ -98,10 +98,14 @@ const check = (programs: Programs) =>
 
 const timeout = 120_000
 
-it.live("the embedded PostgreSQL reads no more than each statement needs", () => check(PlanServer.embeddedPrograms), timeout)
+it.live(
+  "in the embedded PostgreSQL, the query plan of each statement reads no more rows than the statement needs",
+  () => check(PlanServer.embeddedPrograms),
+  timeout
+)
 
 it.live(
-  "PostgreSQL 15 reads no more than each statement needs",
+  "in PostgreSQL 15, the query plan of each statement reads no more rows than the statement needs",
   (context) => {
     context.skip(!existsSync(oldest), leftOut)
     return check(Effect.succeed(oldest))

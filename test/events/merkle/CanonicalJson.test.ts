@@ -105,7 +105,7 @@ describe("canonical JSON", () => {
     assert.strictEqual(refusal(doubleFrom("7ff0000000000000")), "No canonical JSON at /: Infinity is not a JSON number")
   })
 
-  it("keeps text without normalisation or needless escapes", () => {
+  it("writes text without Unicode normalisation and without needless escapes", () => {
     assert.strictEqual(canonical("A\u030a"), `"A\u030a"`)
     assert.strictEqual(canonical("\u007f\u0080\u2028\u2029</script>é😂"), `"\u007f\u0080\u2028\u2029</script>é😂"`)
     assert.strictEqual(canonical("\b\t\n\f\r\u0000\u001f"), String.raw`"\b\t\n\f\r\u0000\u001f"`)
@@ -120,7 +120,7 @@ describe("canonical JSON", () => {
     assert.strictEqual(canonical(Object.assign(Object.create(null), { b: 1, a: 2 })), `{"a":2,"b":1}`)
   })
 
-  it("rejects non-JSON values with their path", () => {
+  it("rejects values that JSON cannot represent, with their path", () => {
     assert.strictEqual(refusal({ a: [1, { b: Number.NaN }] }), "No canonical JSON at /a/1/b: NaN is not a JSON number")
     assert.strictEqual(refusal(["\ud800"]), "No canonical JSON at /0: a lone surrogate has no UTF-8 form")
     assert.strictEqual(refusal("\udc00\ud800"), "No canonical JSON at /: a lone surrogate has no UTF-8 form")
@@ -137,7 +137,7 @@ describe("canonical JSON", () => {
     }
   })
 
-  it("rejects cycles and nesting that could exhaust the stack", () => {
+  it("rejects cycles, and nesting so deep that it could exhaust the stack", () => {
     const nested = (depth: number) => Array.from({ length: depth }).reduce<unknown>((inner) => [inner], 0)
     assert.strictEqual(canonical(nested(500)), `${"[".repeat(500)}0${"]".repeat(500)}`)
     assert.include(refusal(nested(501)), "nested more than 500 deep")
@@ -147,7 +147,7 @@ describe("canonical JSON", () => {
     assert.include(refusal(cycle), "nested more than 500 deep")
   })
 
-  it.prop("parses to the original value, which is encoded to the same text again", [Schema.Json], ([value]) => {
+  it.prop("is parsed to the original value, which is encoded to the same text again", [Schema.Json], ([value]) => {
     const written = encode(value)
     // The encoder rejects generated values without a canonical form (a lone surrogate).
     if (Result.isFailure(written)) return
@@ -156,7 +156,7 @@ describe("canonical JSON", () => {
     assert.deepStrictEqual(JSON.stringify(read), JSON.stringify(JSON.parse(written.success)))
   })
 
-  it.prop("does not depend on the order of keys", [Schema.Json], ([value]) => {
+  it.prop("is the same for any order of the keys", [Schema.Json], ([value]) => {
     assert.deepStrictEqual(Result.getSuccess(encode(reversed(value))), Result.getSuccess(encode(value)))
   })
 })

@@ -13,17 +13,21 @@ const log = { origin, verifiers: [signer] }
 const rootText = Buffer.from(checkpoint.root).toString("base64")
 
 describe("a checkpoint", () => {
-  it("has the three lines of tlog-checkpoint, and a signature", () => {
+  it("consists of the three lines that tlog-checkpoint specifies, and a signature", () => {
     assert.strictEqual(format(checkpoint), `${origin}\n20852163\n${rootText}\n`)
     const note = Result.getOrThrow(sign(checkpoint, [signer]))
     assert.deepStrictEqual(Result.getOrThrow(open(pureCrypto, note, log)), checkpoint)
   })
 
   const size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
-  it.prop("has the same content after formatting and parsing, at any size", [size, Schema.Boolean], ([size, extended]) => {
-    const written = { ...checkpoint, size, root: sha256(String(size)), extensions: extended ? ["one", "two and more"] : [] }
-    assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
-  })
+  it.prop(
+    "has the same content after formatting and parsing, for any size of the tree",
+    [size, Schema.Boolean],
+    ([size, extended]) => {
+      const written = { ...checkpoint, size, root: sha256(String(size)), extensions: extended ? ["one", "two and more"] : [] }
+      assert.deepStrictEqual(Result.getOrThrow(parse(format(written))), written)
+    }
+  )
 
   it("is rejected as malformed if its form differs from the specified one", () => {
     const others = [
@@ -68,7 +72,7 @@ describe("a checkpoint", () => {
     assert.instanceOf(refusalOf(open(pureCrypto, note, log)), NoteRefused)
   })
 
-  it("is not signed if a verifier would reject it or parse it differently", () => {
+  it("is not signed if a verifier would reject it or would parse other content", () => {
     const unsound: ReadonlyArray<Partial<Checkpoint>> = [
       { origin: "" },
       { origin: `a\n1\n${rootText}` },
@@ -82,7 +86,7 @@ describe("a checkpoint", () => {
     for (const change of unsound) assert.isTrue(Result.isFailure(sign({ ...checkpoint, ...change }, [signer])))
   })
 
-  it("is rejected after a change of any bit", () => {
+  it("is rejected if any bit is changed", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign(checkpoint, [signer])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), log))

@@ -36,7 +36,7 @@ describe("A cosignature", () => {
     }
   })
 
-  it("is accepted only with a witness key, not with a log key", () => {
+  it("is accepted only with the key of a witness, not with the key of a log", () => {
     const text = formatWitness(witness)
     assert.match(text, /^witness\.example\.com\/w1\+[\da-f]{8}\+B/u)
     const [parsed] = Result.getOrThrow(parseWitnesses(pureCrypto, [`${text}\n`]))

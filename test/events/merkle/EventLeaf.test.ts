@@ -26,7 +26,7 @@ const event: EventEnvelope = {
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))
 
 describe("an event's leaf", () => {
-  it("has exactly this text, because another text would invalidate signed logs", () => {
+  it("has exactly the expected text, because any other text would invalidate signed logs", () => {
     assert.strictEqual(
       text(event),
       [
@@ -66,7 +66,7 @@ describe("an event's leaf", () => {
     assert.strictEqual(text(envelope), Result.getOrThrow(encode(envelope)))
   })
 
-  it("is the UTF-8 form of its text, and always fits an entry bundle", () => {
+  it("is the UTF-8 encoding of its text, and always fits an entry bundle", () => {
     const longest = "\u0001".repeat(2048)
     for (const envelope of [event, { ...event, stream_id: longest, type: longest, meter_id: longest }]) {
       const bytes = Result.getOrThrow(leafBytes(envelope))
@@ -75,7 +75,7 @@ describe("an event's leaf", () => {
     }
   })
 
-  it("is rejected if a field of the envelope is malformed", () => {
+  it("is not created if a field of the event's envelope is malformed", () => {
     const malformed: ReadonlyArray<Partial<EventEnvelope>> = [
       { log_id: -1 },
       { position: 2 ** 53 },

@@ -30,13 +30,13 @@ describe("the Merkle tree", () => {
     assert.deepStrictEqual(roots, referenceRoots)
   })
 
-  it("hashes a text leaf like its UTF-8 bytes", () => {
+  it("has the same hash for a leaf as text and as its UTF-8 bytes", () => {
     const text = "Bestätigung € 😀 \u0000"
     assert.strictEqual(hex(leafHash(sha256, text)), hex(leafHash(sha256, new TextEncoder().encode(text))))
     assert.strictEqual(hex(leafHash(sha256, text)), hex(sha256(Buffer.concat([Buffer.of(0), Buffer.from(text)]))))
   })
 
-  it("has the root that RFC 6962 defines, at every size", () => {
+  it("has the root that RFC 6962 defines, for every size up to 130", () => {
     let tree: Tree = empty
     for (const size of upTo(maxSize + 1)) {
       assert.strictEqual(tree.size, size)
@@ -45,7 +45,7 @@ describe("the Merkle tree", () => {
     }
   })
 
-  it("reports each complete subtree once, with its hash", () => {
+  it("reports each complete subtree once, with its hash, while it grows", () => {
     const { nodes } = logOf(leaves)
     const ids = nodes.map(({ level, index }) => `${level}/${index}`)
     assert.strictEqual(new Set(ids).size, nodes.length)
@@ -59,7 +59,7 @@ describe("the Merkle tree", () => {
     }
   })
 
-  it("covers every range with the fewest complete nodes", () => {
+  it("covers every range of leaves with the fewest complete subtrees", () => {
     for (const to of upTo(65)) {
       for (const from of upTo(to)) {
         const nodes = nodesOf({ from, to })
@@ -76,7 +76,7 @@ describe("the Merkle tree", () => {
     }
   })
 
-  it("has the right nodes with more than 2^32 leaves", () => {
+  it("has the right subtrees with more than 2^32 leaves", () => {
     const size = 2 ** 52 + 2 ** 33 + 5
     assert.deepStrictEqual(
       nodesOf({ from: 0, to: size }).map(({ level }) => level),
@@ -95,7 +95,7 @@ describe("the Merkle tree", () => {
   })
 
   it.prop(
-    "does not depend on how leaves are batched, or on a restart between batches",
+    "is the same for any batches of the leaves, even with a restart between two batches",
     [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 }))).check(Schema.isMaxLength(12))],
     ([batches]) => {
       const count = batches.reduce((sum, length) => sum + length, 0)

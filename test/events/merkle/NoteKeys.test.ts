@@ -50,7 +50,7 @@ describe("signing keys", () => {
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
-  it("are the same after formatting and parsing", () => {
+  it("are unchanged after formatting and parsing", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
     const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))
@@ -58,14 +58,14 @@ describe("signing keys", () => {
     assert.strictEqual(signer.id, 0xc74f20a3)
   })
 
-  it("may be a PKCS #8 PEM, which does not contain the name", () => {
+  it("may be a PKCS #8 PEM, together with a name that the PEM does not contain", () => {
     const { privateKey } = generateKeyPairSync("ed25519")
     const signer = Result.getOrThrow(parseSigner(pureCrypto, "example.com/log", Redacted.make(`\n${pemOf(privateKey)}\n`)))
     const note = Result.getOrThrow(sign("text\n", [signer]))
     assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
   })
 
-  it("are rejected with another name, type or form, and the error does not contain the key", () => {
+  it("are rejected with a wrong name, type or form, and the error does not contain the key", () => {
     const secret = Redacted.value(secretOf("example.com/log"))
     const rsa = pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey)
     const encrypted = generateKeyPairSync("ed25519").privateKey.export({

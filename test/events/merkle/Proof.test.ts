@@ -24,7 +24,7 @@ const proofOf = Effect.fnUntraced(function* (index: number, extra: Option.Option
 })
 
 describe("a self-contained proof", () => {
-  it.effect("has the layout of tlog-proof", function* () {
+  it.effect("has the layout that tlog-proof specifies", function* () {
     const proof = yield* proofOf(0, Option.some(new TextEncoder().encode("extra")))
     const lines = format(proof).split("\n")
     assert.deepStrictEqual(lines.slice(0, 3), ["c2sp.org/tlog-proof@v1", "extra ZXh0cmE=", "index 0"])
@@ -32,7 +32,7 @@ describe("a self-contained proof", () => {
     assert.deepStrictEqual(lines.slice(3), [...hashes, "", ...note.split("\n")])
   })
 
-  it.effect("can be verified for each entry, and returns its position and checkpoint", function* () {
+  it.effect("is verified for each entry of a log, and returns the entry's position and the checkpoint", function* () {
     for (const index of upTo(73)) {
       const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
       const proof = yield* proofOf(index, extra)
@@ -42,7 +42,7 @@ describe("a self-contained proof", () => {
     }
   })
 
-  it("has no hashes if the log has one entry", () => {
+  it("contains no hashes if the log has only one entry", () => {
     const only = logOf([leafAt(5)])
     const single = Result.getOrThrow(sign({ origin, size: 1, root: root(sha256, only.tree), extensions: [] }, [signer]))
     const text = `c2sp.org/tlog-proof@v1\nindex 0\n\n${single}`
@@ -50,7 +50,7 @@ describe("a self-contained proof", () => {
     assert.isTrue(Result.isSuccess(verify(pureCrypto, text, claimFor(5))))
   })
 
-  it.effect("is rejected for another entry, another log and an unknown key", function* () {
+  it.effect("is rejected for another entry, for another log and with an unknown key", function* () {
     const text = format(yield* proofOf(10))
     const wrong = refusalOf(verify(pureCrypto, text, claimFor(11)))
     assert.instanceOf(wrong, ProofRefused)
@@ -60,7 +60,7 @@ describe("a self-contained proof", () => {
     assert.strictEqual(refusalOf(verify(pureCrypto, text, stranger)).reason, "unsigned")
   })
 
-  it.effect("is rejected after a change of any bit of the proof or the entry", function* () {
+  it.effect("is rejected if any bit of the proof or of the entry is changed", function* () {
     const text = format(yield* proofOf(40))
     const bytes = Buffer.from(text)
     // A test of checkpoints changes the bits of the checkpoint, which follows the empty line.

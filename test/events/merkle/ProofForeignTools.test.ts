@@ -48,7 +48,7 @@ describe("Go's sumdb", () => {
   beforeEach((context) => context.skip(!hasGo, "skipped: Go or Debian's golang-golang-x-mod-dev is not installed"))
 
   it.effect(
-    "creates the same notes, roots, proofs and tiles as the service, and accepts those of the service",
+    "creates the same signed notes, roots, proofs and tiles as the service, and accepts those of the service",
     function* () {
       const sizes = [1, 2, 3, 7, 8, 33, 100]
       const notes = [checkpointAt(0), checkpointAt(logSize), Result.getOrThrow(signNote("a\n\nb € 😀\n", [signer]))]
@@ -103,7 +103,7 @@ describe("Go's sumdb", () => {
 describe("OpenSSL", () => {
   beforeEach((context) => context.skip(!hasOpenssl, "skipped: openssl is not installed"))
 
-  it.effect("accepts the signature of a checkpoint over its text, and of a witness over text and time", () =>
+  it.effect("accepts the log's signature over the text of a checkpoint, and a witness's signature over text and time", () =>
     Effect.sync(() => {
       const { privateKey } = generateKeyPairSync("ed25519")
       const secret = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))

@@ -10,7 +10,7 @@ const witness = signerOf("witness.example.com")
 const opened = (note: string, ...names: ReadonlyArray<string>) => open(pureCrypto, note, names.map(verifierOf))
 
 describe("a signed note", () => {
-  it("is accepted from another implementation", () => {
+  it("of another implementation is accepted", () => {
     for (const { note, verifier } of [foo, neumann]) {
       assert.strictEqual(Result.getOrThrow(opened(note, verifier)), note.slice(0, note.lastIndexOf("\n\n") + 1))
     }
@@ -23,7 +23,7 @@ describe("a signed note", () => {
     }
   })
 
-  it("may have signatures of several keys, of which a verifier needs to know one", () => {
+  it("may have signatures of several keys; a verifier needs to know only one of them", () => {
     const note = Result.getOrThrow(sign("text\n", [log, witness]))
     assert.deepStrictEqual(
       Result.getOrThrow(parse(note)).signatures.map(({ name, id }) => ({ name, id })),
@@ -34,7 +34,7 @@ describe("a signed note", () => {
     assert.isTrue(Result.isSuccess(open(pureCrypto, note, [witness, log])))
   })
 
-  it("is rejected as unsigned by a verifier without the key, even if it has a key of the same name", () => {
+  it("is rejected as unsigned by a verifier that does not know the key, even if it knows another key of the same name", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     assert.strictEqual(refusalOf(open(pureCrypto, note, [])).reason, "unsigned")
     assert.strictEqual(refusalOf(open(pureCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")
@@ -54,7 +54,7 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
   })
 
-  it("accepts signatures of unknown types and lengths from unknown keys, up to 64 of them", () => {
+  it("may have up to 64 signatures of unknown keys, of any type and length", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const unknown = `— post.quantum ${Buffer.alloc(4 + 2420, 6).toString("base64")}\n`
     assert.isTrue(Result.isSuccess(open(pureCrypto, note + unknown.repeat(63), [log])))
@@ -106,14 +106,14 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, `${note.slice(0, -3)}${sibling}=\n`, [log])).reason, "malformed")
   })
 
-  it("cannot be signed with malformed text or without a signer", () => {
+  it("cannot be created with malformed text or without a signer", () => {
     for (const text of ["", "no newline", "con\u0007trol\n", "\r\n", "\udc00\n"]) {
       assert.strictEqual(refusalOf(sign(text, [log])).reason, "malformed")
     }
     assert.strictEqual(refusalOf(sign("text\n", [])).reason, "unsigned")
   })
 
-  it("is rejected after a change of any bit", () => {
+  it("is rejected if any bit is changed", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign("example\nof a note\n", [log])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))

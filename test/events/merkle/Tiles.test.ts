@@ -51,7 +51,7 @@ const bigLog = () => {
   return { tiles, nodes, tree }
 }
 
-it("several appends add the same hashes to the tiles as one append", () => {
+it("several appends of leaves add the same hashes to the tiles as one append", () => {
   const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
   const start = append(sha256, empty, hashes.slice(0, 300)).tree
   const whole = append(sha256, start, hashes.slice(300))
@@ -111,7 +111,7 @@ describe("tile paths", () => {
   })
 
   it.prop(
-    "are the same after formatting and parsing",
+    "are unchanged after formatting and parsing",
     [
       Schema.Union([Schema.Literal("entries"), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 }))]),
       Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
@@ -142,7 +142,7 @@ describe("tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("written in batches contain the tree and the nodes of every proof", function* () {
+  it.effect("written in batches contain the root hash and the hashes of every proof", function* () {
     const { tiles, nodes, tree } = bigLog()
     assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
     for (const [key, content] of tiles) {
@@ -171,7 +171,7 @@ describe("tiles", () => {
     }
   })
 
-  it.effect("are each requested once, in the width that they have in a tree of that size", function* () {
+  it.effect("are each requested once for a proof, in the width that they have in a tree of that size", function* () {
     const leaves = leavesOf(600)
     const log = logOf(leaves)
     const tiles = new Map<string, Uint8Array>()
@@ -191,7 +191,7 @@ describe("tiles", () => {
     ])
   })
 
-  it.effect("are reported by their path if they lack hashes of a proof", function* () {
+  it.effect("that lack hashes of a proof are reported by their path", function* () {
     const log = logOf(leavesOf(10))
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))
@@ -211,7 +211,7 @@ describe("entry bundles", () => {
 
   const entry = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 })))
   it.prop(
-    "have the same entries after encoding and decoding",
+    "contain the same entries after encoding and decoding",
     [Arbitrary.array(Arbitrary.schema(entry), { maxLength: 256 })],
     ([lists]) => {
       const entries = lists.map((list) => Uint8Array.from(list))

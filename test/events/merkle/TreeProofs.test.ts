@@ -61,7 +61,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("read all their nodes in one call", function* () {
+  it.effect("request all the hashes that they need in one call", function* () {
     let calls = 0
     const counting: typeof readNodes = (asked) => {
       calls += 1
@@ -72,7 +72,7 @@ describe("proofs", () => {
     assert.strictEqual(calls, 2)
   })
 
-  it.effect("are not created if the store lacks nodes", function* () {
+  it.effect("are not created if the store lacks a hash", function* () {
     const lossy = readFrom(nodes.slice(1))
     assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
   })
@@ -84,7 +84,7 @@ describe("proofs", () => {
     assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
   })
 
-  it("are rejected for positions and sizes that are negative, fractional or too large", () => {
+  it("are rejected as invalid for positions and sizes that are negative, fractional or too large", () => {
     for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
       assert.isTrue(Result.isFailure(inclusionRanges(odd, 2 ** 53 - 1)))
       assert.isTrue(Result.isFailure(inclusionRanges(0, odd)))
@@ -104,7 +104,7 @@ describe("proofs", () => {
     assert.isTrue(Result.getOrThrow(consistencyRanges(2 ** 52 + 1, largest)).length <= 54)
   })
 
-  it("of inclusion are rejected with a hash of another length", () => {
+  it("of inclusion are rejected if a hash has another length", () => {
     const leaf = leafHash(sha256, "a")
     assert.isTrue(verifyInclusion(sha256, { index: 0, size: 1, root: leaf, leafHash: leaf, proof: [] }))
     const short = leaf.subarray(1)
@@ -116,7 +116,7 @@ describe("proofs", () => {
 const size = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 300 }))
 const seed = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 
-describe("in random logs", () => {
+describe("in a random log", () => {
   it.effect("an inclusion proof is also valid at the position of an equal sibling leaf", function* () {
     const log = logOf([new Uint8Array(), new Uint8Array()])
     const proof = yield* proveInclusion(sha256, readFrom(log.nodes), { index: 0, size: 2 })
@@ -125,7 +125,7 @@ describe("in random logs", () => {
   })
 
   it.effect.prop(
-    "an inclusion proof is invalid after a change of any bit of leaf, proof, root or index",
+    "an inclusion proof is invalid if any bit of the leaf, the proof, the root or the index is changed",
     [size, seed],
     ([size, seed]) =>
       Effect.gen(function* () {
@@ -159,7 +159,7 @@ describe("in random logs", () => {
   )
 
   it.effect.prop(
-    "a consistency proof is invalid after a change of any bit of proof or roots",
+    "a consistency proof is invalid if any bit of the proof or the roots is changed",
     [size, seed],
     ([newSize, seed]) =>
       Effect.gen(function* () {

@@ -46,8 +46,8 @@ const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
   }
 })
 
-layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database", (it) => {
-  it.effect("equal those that a verifier computes from the events", function* () {
+layer(testLayer, { excludeTestServices: true })("The leaf hashes that the database computes", (it) => {
+  it.effect("equal the hashes that a verifier computes from the events", function* () {
     const escaped = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code))
       .slice(1)
       .join("")
@@ -69,7 +69,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database
     assert.deepStrictEqual((yield* bothWays(3, 5)).found.map(hex), computed.slice(3, 5).map(hex))
   })
 
-  it.effect("equal those that a verifier computes, for long texts of multibyte characters", function* () {
+  it.effect("equal the hashes that a verifier computes, for long texts of multibyte characters", function* () {
     yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
     const { computed, found } = yield* bothWays(20, 21)
     assert.deepStrictEqual(found.map(hex), computed.map(hex))
@@ -87,7 +87,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes of the database
 
   let next = 100
   const texts = Schema.Array(Schema.String.check(Schema.isMaxLength(40))).check(Schema.isMaxLength(5))
-  it.effect.prop("equal those that a verifier computes, for any text", { texts }, (given) =>
+  it.effect.prop("equal the hashes that a verifier computes, for any text", { texts }, (given) =>
     Effect.gen(function* () {
       const from = next
       next += given.texts.length

@@ -45,11 +45,11 @@ describe("the keys of a log", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(pem, formatVerifier(one))).verifiers.at(-1)?.id, one.id)
   })
 
-  it("are deduplicated", () => {
+  it("are used once if they are listed twice", () => {
     assert.deepStrictEqual(idsOf(secret("one"), secret("one"), formatVerifier(one)), { signers: [one.id], verifiers: [one.id] })
   })
 
-  it("must belong to one log", () => {
+  it("must all have the name of one log", () => {
     const foreign = secret("one", "other.example/log/0")
     assert.match(refusalOf(read(secret("two"), foreign)).message, /belong to different logs: vat\.example\.com/u)
     assert.match(refusalOf(read(secret("two"), formatVerifier(signerOf("other.example/log/0")))).message, /different logs/u)
@@ -65,7 +65,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("are rejected if one is malformed, with an error that gives its number", () => {
+  it("are rejected if one is malformed, with an error that says which one by its number", () => {
     assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
     const mistyped = formatVerifier(two).replace("vat.", "tax.")
     assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)

@@ -92,7 +92,7 @@ const emptied = tamper(
 const signedEmptyLog = Effect.andThen(emptied, Effect.scoped(startNotary()))
 
 layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
-  it.effect("signs the log, and continues after a restart and on another replica", function* () {
+  it.effect("signs the log, and continues to sign after a restart and on another replica", function* () {
     yield* signedEmptyLog
     yield* appendMany(300)
     const first = yield* Scope.make()
@@ -139,7 +139,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.strictEqual((yield* untilSigned(3)).size, 3)
   })
 
-  it.effect("signs a long unsigned log in bounded steps", function* () {
+  it.effect("signs a long unsigned part of the log in bounded steps", function* () {
     yield* signedEmptyLog
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
@@ -155,7 +155,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.deepStrictEqual(sizes, [0, 16_384, 18_000])
   })
 
-  it.effect("spreads its work on the events of a busy second over most of the next second", function* () {
+  it.effect("spreads the work on the events of one busy second over most of the next second", function* () {
     yield* signedEmptyLog
     yield* appendMany(1100)
     const clock = SkippingClock.make()
@@ -182,14 +182,14 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
   })
 
-  it.effect("rejects a log that is older than the checkpoint that this machine saw", function* () {
+  it.effect("rejects a log that is shorter than the last checkpoint that this machine saw", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
   })
 
-  it.effect("rejects a correctly signed log that contradicts the checkpoint that this machine saw", function* () {
+  it.effect("rejects a correctly signed log that contradicts the last checkpoint that this machine saw", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* tamper(
@@ -210,7 +210,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.match(yield* refusal(startNotary()), /The stored tree does not match the signed checkpoint of 300 events/u)
   })
 
-  it.effect("starts an empty log without a warning, even on several replicas at once", function* () {
+  it.effect("signs an empty log without a warning, even if several replicas start at once", function* () {
     yield* emptied
     yield* Effect.all([startNotary(), startNotary(), startNotary()], { concurrency: "unbounded" })
     assert.strictEqual((yield* untilSigned(0)).size, 0)
@@ -219,13 +219,13 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.strictEqual((yield* untilSigned(2)).size, 2)
   })
 
-  it.effect("rejects a log that another key has signed", function* () {
+  it.effect("rejects a log that was signed with an unknown key", function* () {
     yield* signedEmptyLog
     yield* signedLog(3)
     assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by a key in NOTARY_KEY/u)
   })
 
-  it.effect("continues with another key if the former public key is configured", function* () {
+  it.effect("continues with a new key if the public key of the old one is configured", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(300)
     yield* startNotary(seen, keysOf(other, signer))
@@ -244,7 +244,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     )
   })
 
-  it.effect("continues with another key, even if a replica with the former key signs during the start", function* () {
+  it.effect("continues with a new key, even if a replica still signs with the old key at the same time", function* () {
     yield* signedEmptyLog
     const former = yield* Scope.make()
     yield* startNotary().pipe(Effect.provideService(Scope.Scope, former))
@@ -259,14 +259,14 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
   })
 
-  it.effect("rejects a log that is older than the checkpoint that this machine saw, even with another key", function* () {
+  it.effect("rejects a log that is shorter than the last checkpoint that this machine saw, even with a new key", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
   })
 
-  it.effect("rejects a checkpoint of a former key after the current key has signed", function* () {
+  it.effect("rejects a newer checkpoint of the old key if this machine has signed with the new key", function* () {
     yield* signedEmptyLog
     const before = yield* signedLog(3)
     const own = yield* Effect.scoped(
@@ -283,7 +283,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.match(yield* refusal(startNotary(own, keysOf(other, signer))), /or add its public key after the new key/u)
   })
 
-  it.effect("signs with each of its keys, so that each public key verifies", function* () {
+  it.effect("signs with each of its keys, so that each public key verifies the checkpoint", function* () {
     yield* signedEmptyLog
     yield* startNotary(Option.none(), { name: signer.name, signers: [other, signer], verifiers: [other, signer] })
     yield* appendMany(3)
@@ -291,34 +291,37 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.strictEqual((yield* untilSigned(3, other)).size, 3)
   })
 
-  it.effect("signs data that the role of the service cannot change", function* () {
-    yield* signedEmptyLog
-    yield* signedLog(3)
-    const sql = yield* SqlClient.SqlClient
-    const attempts = [
-      "UPDATE vatproof.checkpoints SET note = ''",
-      "DELETE FROM vatproof.checkpoints",
-      "TRUNCATE vatproof.checkpoints",
-      "UPDATE vatproof.tiles SET hashes = hashes || hashes",
-      "DELETE FROM vatproof.tiles",
-      "TRUNCATE vatproof.tiles",
-      "DROP TABLE vatproof.tiles",
-      "ALTER TABLE vatproof.tiles DISABLE TRIGGER append_only",
-      "UPDATE vatproof.notaries SET holder = NULL"
-    ]
-    for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(attempt))), attempt)
-    for (const attempt of [
-      ...attempts.slice(0, 3),
-      "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)",
-      ...attempts.slice(4, 8),
-      "ALTER TABLE vatproof.checkpoints DISABLE TRIGGER append_only",
-      "DROP SCHEMA vatproof CASCADE"
-    ]) {
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(MigratedDatabase.execute(attempt))), attempt)
+  it.effect(
+    "stores checkpoints and tiles that neither the service's database role nor a superuser's UPDATE or DELETE can change",
+    function* () {
+      yield* signedEmptyLog
+      yield* signedLog(3)
+      const sql = yield* SqlClient.SqlClient
+      const attempts = [
+        "UPDATE vatproof.checkpoints SET note = ''",
+        "DELETE FROM vatproof.checkpoints",
+        "TRUNCATE vatproof.checkpoints",
+        "UPDATE vatproof.tiles SET hashes = hashes || hashes",
+        "DELETE FROM vatproof.tiles",
+        "TRUNCATE vatproof.tiles",
+        "DROP TABLE vatproof.tiles",
+        "ALTER TABLE vatproof.tiles DISABLE TRIGGER append_only",
+        "UPDATE vatproof.notaries SET holder = NULL"
+      ]
+      for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(attempt))), attempt)
+      for (const attempt of [
+        ...attempts.slice(0, 3),
+        "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)",
+        ...attempts.slice(4, 8),
+        "ALTER TABLE vatproof.checkpoints DISABLE TRIGGER append_only",
+        "DROP SCHEMA vatproof CASCADE"
+      ]) {
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(MigratedDatabase.execute(attempt))), attempt)
+      }
+      const none = Exit.isFailure(
+        yield* Effect.exit(MigratedDatabase.execute("UPDATE vatproof.tiles SET hashes = hashes || hashes"))
+      )
+      assert.isFalse(none, "a tile may grow")
     }
-    const none = Exit.isFailure(
-      yield* Effect.exit(MigratedDatabase.execute("UPDATE vatproof.tiles SET hashes = hashes || hashes"))
-    )
-    assert.isFalse(none, "a tile may grow")
-  })
+  )
 })

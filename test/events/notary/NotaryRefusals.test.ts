@@ -31,7 +31,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /The stored tree is larger than the newest checkpoint of 4 events/u
   ],
   [
-    "an altered log whose checkpoints and tiles of more than an hour were deleted",
+    "an altered log whose checkpoints and tiles of more than the last hour were deleted",
     [
       "UPDATE vatproof.events SET units = 5, recorded_at = recorded_at + interval '61 minutes' WHERE position = 9",
       "DELETE FROM vatproof.checkpoints WHERE size > 4",
@@ -40,12 +40,12 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /the 6 events after it span more than 1h/u
   ],
   [
-    "a forged checkpoint",
+    "a log with a forged checkpoint",
     ["UPDATE vatproof.checkpoints SET note = replace(note, E'\\n10\\n', E'\\n4\\n') WHERE size = 10"],
     /was not signed by a key in NOTARY_KEY/u
   ],
   [
-    "a tree without any event",
+    "a log whose events were deleted, but not its tree",
     ["DELETE FROM vatproof.events", "UPDATE vatproof.logs SET next_position = 0", "DELETE FROM vatproof.checkpoints"],
     /There are 0 events and no checkpoint/u
   ]
@@ -68,8 +68,8 @@ const restore = tamper(
 
 const testLayer = Layer.effectDiscard(signedTwice).pipe(Layer.provideMerge(SignedLog.layer))
 
-layer(testLayer, { excludeTestServices: true })("A log", (it) => {
-  it.effect.each(unknownLogs)("is rejected by the notary: %s", function* ([_, statements, refused]) {
+layer(testLayer, { excludeTestServices: true })("The notary", (it) => {
+  it.effect.each(unknownLogs)("rejects %s", function* ([_, statements, refused]) {
     yield* tamper(...statements)
     const message = yield* refusal
     yield* restore
@@ -77,7 +77,7 @@ layer(testLayer, { excludeTestServices: true })("A log", (it) => {
   })
 })
 
-it.live("A log is rejected by its first notary if it already has events", () =>
+it.live("The first notary of a log rejects the log if it already has events", () =>
   Effect.gen(function* () {
     yield* SignedLog.appendAll(facts(1))
     assert.match(yield* refusal, /There are 1 events and no checkpoint/u)

@@ -17,7 +17,7 @@ const arrivedFor = Effect.fnUntraced(function* (name: string) {
 })
 
 layer(ground, { excludeTestServices: true })("Outbox", (it) => {
-  it.effect("delivers a committed mail once, and deletes the address and the token", function* () {
+  it.effect("delivers a committed mail once, and then deletes the address and the token", function* () {
     const { signUp } = yield* OutboxReplica.make()
     const row = yield* OutboxReplica.until(yield* signUp("plain"), "sent")
     assert.deepStrictEqual([row.email, row.token, row.reply, row.attempts], [null, null, "250", 1])
@@ -30,7 +30,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     )
   })
 
-  it.effect("delivers nothing from a rolled-back transaction", function* () {
+  it.effect("delivers no mail of a transaction that was rolled back", function* () {
     const sql = yield* SqlClient.SqlClient
     const { signUp } = yield* OutboxReplica.make()
     assert.strictEqual(yield* Effect.flip(signUp("undone", Effect.fail("undone"))), "undone")
@@ -42,12 +42,12 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
   const passing: ReadonlyArray<readonly [string, ReadonlyArray<MailServer.Conduct>]> = [
     ["the server defers the recipient", [{ at: "recipient", reply: 451 }]],
     ["the server defers the mail after receiving it", [{ at: "end", reply: 452 }]],
-    ["the server is about to shut down", [{ at: "recipient", reply: 421 }]],
-    ["the server rejects the sender for now", [{ at: "sender", reply: 550 }]],
+    ["the mail server is about to shut down", [{ at: "recipient", reply: 421 }]],
+    ["the mail server rejects the sender", [{ at: "sender", reply: 550 }]],
     ["the connection drops at the recipient", [{ at: "recipient", drop: true }]],
     ["the connection drops in the middle of the mail", [{ at: "middle", drop: true }]],
-    ["the connection drops after the mail, before the server answers", [{ at: "end", drop: true }]],
-    ["the connection drops after the server has answered", [{ at: "after", drop: true }]],
+    ["the connection drops after the mail, before the mail server answers", [{ at: "end", drop: true }]],
+    ["the connection drops after the mail server has answered", [{ at: "after", drop: true }]],
     [
       "all these failures happen one after the other",
       [
@@ -59,7 +59,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ]
   ]
   for (const [name, conducts] of passing) {
-    it.effect(`delivers one mail although ${name}`, function* () {
+    it.effect(`delivers a mail exactly once even if ${name}`, function* () {
       const { next } = yield* MailServer.MailServer
       const { signUp } = yield* OutboxReplica.make()
       const account = `passing-${passing.findIndex(([other]) => other === name)}`
@@ -78,7 +78,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     ["the mail", { at: "end", reply: 554 }, "554"]
   ]
   for (const [what, conduct, reply] of final) {
-    it.effect(`does not retry after a 5xx to ${what}, and delivers the next mail`, function* () {
+    it.effect(`does not retry after the mail server rejects ${what} with 5xx, and delivers the next mail`, function* () {
       const { next } = yield* MailServer.MailServer
       const { signUp } = yield* OutboxReplica.make()
       yield* next(conduct)
@@ -101,7 +101,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     assert.strictEqual((yield* arrivedFor("away")).length, 1)
   })
 
-  it.effect("delivers every mail once from two replicas", function* () {
+  it.effect("delivers every mail once although two replicas deliver", function* () {
     const [one, other] = [yield* OutboxReplica.make(), yield* OutboxReplica.make()]
     const names = Array.from({ length: 40 }, (_, index) => `crowd-${index}`)
     const accounts = yield* Effect.forEach(names, (name, index) => (index % 2 === 0 ? one : other).signUp(name), {
@@ -150,7 +150,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
       (sql) => sql`UPDATE vatproof.outbox SET due_at = now() + interval '10 minutes' WHERE account_id = ${accountId}`
     )
 
-  it.effect("replaces a waiting mail by a newer mail of the same purpose", function* () {
+  it.effect("replaces a waiting mail by a newer mail with the same purpose", function* () {
     const { down, up } = yield* MailServer.MailServer
     const { ask, signUp } = yield* OutboxReplica.make()
     yield* down
@@ -171,7 +171,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
 
   const pointless: ReadonlyArray<readonly [string, (accountId: string) => string, string]> = [
     [
-      "its address was confirmed meanwhile",
+      "its address has been confirmed in the meantime",
       (accountId) => `UPDATE vatproof.accounts SET verified_at = now() WHERE account_id = '${accountId}'`,
       "needless"
     ],

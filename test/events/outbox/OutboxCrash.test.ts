@@ -42,7 +42,7 @@ const countFor = (name: string) =>
   )
 
 layer(ground, { excludeTestServices: true })("The outbox of a killed process", (it) => {
-  it.effect("is taken over by another replica, which sends every mail without a stored answer", function* () {
+  it.effect("is taken over by another replica, which sends every mail whose delivery is not recorded", function* () {
     const { next } = yield* MailServer.MailServer
     const [beforeMail, afterMail] = [yield* MailServer.hold, yield* MailServer.hold]
     const { ended, output, signal } = yield* victim

@@ -45,8 +45,8 @@ const store = PgBatchSpool.layer.pipe(
   Layer.provide([NodeCrypto.layer, Integrity.layer])
 )
 
-layer(store, { excludeTestServices: true })("The spool of batches", (it) => {
-  it.effect("accepts one upload per batch id, and rejects an upload with a missing chunk", function* () {
+layer(store, { excludeTestServices: true })("The spool of uploaded batches", (it) => {
+  it.effect("accepts one upload for a batch id, and rejects an upload that lacks a chunk", function* () {
     yield* spool(id("01"))
     yield* MigratedDatabase.execute("DELETE FROM vatproof.uploads WHERE chunk = 0")
     assert.strictEqual((yield* Effect.flip(accept(id("01"), id("ba"))))._tag, "StoreUnavailable")
@@ -62,7 +62,7 @@ layer(store, { excludeTestServices: true })("The spool of batches", (it) => {
     assert.deepStrictEqual(yield* spooled, ["0", "1"])
   })
 
-  it.effect("appends each chunk once and in order on concurrent replicas, and omits erased documents", function* () {
+  it.effect("moves each chunk to the log once and in order under concurrent calls, without erased documents", function* () {
     const { openNext } = yield* BatchSpool
     yield* MigratedDatabase.execute("UPDATE vatproof.uploads SET document = NULL WHERE chunk = 1")
     yield* Effect.all(

@@ -33,7 +33,7 @@ const queue = PgTaskQueue.layer.pipe(
 )
 
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
-  it.effect("returns single validations before items of batches, and items of every batch", function* () {
+  it.effect("returns single validations before batch items, and takes turns between batches", function* () {
     const { claim } = yield* TaskQueue
     const places = [{ memberState: "SE", places: 1, wakeMs: null }]
     for (const batch of batches) yield* appendBatch(batch, 20)
@@ -47,7 +47,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
   })
 
-  it.effect("counts its tasks by state, and the age of the oldest one that is not paused for a quota", function* () {
+  it.effect("reports the number of tasks by state, and the age of the oldest task that is not paused for a quota", function* () {
     const read = yield* TaskCounts.makeRead
     const [waiting] = ["019371c0-5f00-7000-8000-0000000000bc"]
     yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET closed_by = 0, state = 'cancelled' WHERE closed_by IS NULL")

@@ -12,7 +12,7 @@ import { answered, answerJson } from "#test/support/SourceAnswer.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 describe("the retention period", () => {
-  it("ends at the end of a calendar year in Germany, or a number of days after the answer", () => {
+  it("ends with a calendar year in German time, or a number of days after the answer", () => {
     const until = (period: Parameters<typeof retainUntil>[0], at: string) =>
       DateTime.formatIso(retainUntil(period, DateTime.makeUnsafe(at)))
     assert.strictEqual(until({ years: 10 }, "2026-01-01T00:00:00Z"), "2037-01-01T00:00:00.000Z")
@@ -52,7 +52,7 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
   "personal documents",
   (it) => {
     it.effect(
-      "expire after their period, but not on legal hold, and those of receipts only after the account is closed",
+      "expire after their retention period, but not on legal hold; documents of receipts expire only after the account is closed",
       function* () {
         const { eraseExpired } = yield* PersonalErasure
         const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
@@ -83,18 +83,21 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
       }
     )
 
-    it.effect("are erased by the append of the event, or stay if the append fails", function* () {
-      const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
-      yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
-      const before = yield* kept
-      const { appendWith } = yield* EventStore
-      const erased = PersonalDataErased.make({ positions: [one, held], cause: "request" })
-      const command = { stream: personalDataStream, expectedVersion: null, events: [erased] as const, charge: null }
-      const refused = yield* Effect.exit(appendWith([command], () => Effect.void))
-      assert.isTrue(Exit.isFailure(refused))
-      assert.deepStrictEqual(yield* kept, before)
-      const events = texts(`SELECT position::text AS text FROM vatproof.events WHERE data LIKE '%"positions":[${one},%'`)
-      assert.deepStrictEqual(yield* events, [])
-    })
+    it.effect(
+      "are unchanged if the event of their erasure cannot be appended, because one of them is on legal hold",
+      function* () {
+        const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
+        yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))
+        const before = yield* kept
+        const { appendWith } = yield* EventStore
+        const erased = PersonalDataErased.make({ positions: [one, held], cause: "request" })
+        const command = { stream: personalDataStream, expectedVersion: null, events: [erased] as const, charge: null }
+        const refused = yield* Effect.exit(appendWith([command], () => Effect.void))
+        assert.isTrue(Exit.isFailure(refused))
+        assert.deepStrictEqual(yield* kept, before)
+        const events = texts(`SELECT position::text AS text FROM vatproof.events WHERE data LIKE '%"positions":[${one},%'`)
+        assert.deepStrictEqual(yield* events, [])
+      }
+    )
   }
 )

@@ -51,7 +51,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   })
 
   it.effect.prop(
-    "restores all tables after they were dropped or emptied",
+    "restores all read tables after they were dropped or emptied",
     [Arbitrary.array(Arbitrary.schema(Histories.Happening), { minLength: 40, maxLength: 80 })],
     ([happenings]) =>
       Effect.gen(function* () {
@@ -70,7 +70,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     { arbitrary: { runs: damages.length } }
   )
 
-  it.effect("counts and corrects missing, surplus and different rows, and corrects the next position of the log", function* () {
+  it.effect("counts and corrects missing, surplus and different rows, and corrects the log's next position", function* () {
     const before = yield* contents
     yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = next_position + 5, last_recorded_at = now()")
     yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = used + 1")
@@ -108,7 +108,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
   })
 
-  it.effect("leaves the tables that appends write unchanged if it is interrupted, and can be repeated", function* () {
+  it.effect("leaves inline tables unchanged if it is interrupted, and can be repeated", function* () {
     yield* happen([])
     const before = yield* contents
     const isInline = (row: string) => !row.startsWith("event_index ")

@@ -69,8 +69,8 @@ const followRules = (version: number) =>
 const projectionsLayer = Projections.layer([EventIndex.definition])
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
-layer(testLayer, { excludeTestServices: true })("A projection", (it) => {
-  it.effect("shows every event that was appended before the query", function* () {
+layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (it) => {
+  it.effect("shows every event that was appended before a query waited for it", function* () {
     const projections = yield* Projections
     const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
     yield* append(`account-${accountId}`, "ApiKeyIssued", issued)
@@ -98,7 +98,7 @@ layer(testLayer, { excludeTestServices: true })("A projection", (it) => {
     )
   })
 
-  it.effect("is not reported as stalled if the log had no events for an hour", function* () {
+  it.effect("is not reported as stalled only because the log had no events for an hour", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
@@ -110,7 +110,7 @@ layer(testLayer, { excludeTestServices: true })("A projection", (it) => {
     yield* projections.upToDate(EventIndex.eventIndex)
   })
 
-  it.effect("does not update a table of a newer version, and does not retry in a busy loop", function* () {
+  it.effect("does not update a table that a newer version of the service made, and does not retry in a busy loop", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* append("source-vies", "SourceRecovered", {})
@@ -122,7 +122,7 @@ layer(testLayer, { excludeTestServices: true })("A projection", (it) => {
     yield* projections.upToDate(EventIndex.eventIndex)
   })
 
-  it.effect("stops at a gap in the log, and reports its position", function* () {
+  it.effect("stops at a gap in the log, and reports the gap's position", function* () {
     const projections = yield* Projections
     const { position } = yield* append("source-vies", "SourceRecovered", {})
     yield* projections.upToDate(EventIndex.eventIndex)
@@ -140,7 +140,7 @@ layer(testLayer, { excludeTestServices: true })("A projection", (it) => {
 })
 
 describe("Background projections", () => {
-  it.live("advance past an event with a text that Postgres cannot convert to JSON", () =>
+  it.live("continue after an event whose text Postgres cannot convert to JSON", () =>
     Effect.gen(function* () {
       const projections = yield* Projections
       const text = "a\u0000\u0000b \\u0000 \\\u0000 c"
@@ -159,7 +159,7 @@ describe("Background projections", () => {
     }).pipe(Effect.provide(testLayer, { local: true }))
   )
 
-  it.live("spread their work on the events of a busy second over most of the next second", () =>
+  it.live("spread the work on the events of one busy second over most of the next second", () =>
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })

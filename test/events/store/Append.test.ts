@@ -134,7 +134,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
     1
   ],
   [
-    "identity epoch, answer, rate window and meter all reject it",
+    "identity epoch, answer, rate window and meter are all violated",
     {
       epoch: 1,
       newest: { key: "p", isRight: false },
@@ -146,9 +146,9 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
   ]
 ]
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append commands", (it) => {
   it.effect.prop(
-    "has the same result as appending its commands one by one",
+    "has the same result as an append of its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Any), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Any), { minLength: 1, maxLength: 12 })
@@ -158,7 +158,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
   )
 
   it.effect.prop(
-    "with few rejections has the same result as appending its commands one by one",
+    "with few rejected commands has the same result as an append of its commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -167,7 +167,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     { arbitrary: { runs: 80 } }
   )
 
-  it.effect("is stored as a whole if no command is rejected, else command by command", () =>
+  it.effect("is decided as a whole if no command is rejected, else command by command", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -180,7 +180,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect.each(refusals)("stores all but one command when %s", ([_, refused, outcome, taken]) =>
+  it.effect.each(refusals)("stores all commands except the one that is rejected because %s", ([_, refused, outcome, taken]) =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -208,7 +208,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("with only rejected commands leaves the log unchanged", () =>
+  it.effect("leaves the log unchanged if all commands are rejected", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -246,7 +246,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is retried is stored once, even if its preconditions no longer hold", () =>
+  it.effect("is stored once if it is retried, even if its preconditions no longer hold", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -274,7 +274,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch", (it) => 
     )
   )
 
-  it.effect("that is retried is recognised even if its events are in the previous partition", function* () {
+  it.effect("is recognised if it is retried, even if its events are in the previous partition", function* () {
     const last = 2 ** 26 - 1
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
     const outcomes = yield* undone(

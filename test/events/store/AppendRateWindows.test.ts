@@ -39,11 +39,11 @@ const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows of a batch", (it) => {
   it.effect.each([
-    ["restart when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
-    ["continue while they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
-    ["restart when they have ended, although the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
-    ["continue while they have not ended, although the clock was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
-    ["restart when they would end later than a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
+    ["start again when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
+    ["keep their counts while they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
+    ["start again when they have ended, although the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
+    ["keep their counts while they have not ended, although the clock was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
+    ["start again when they would end later than a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
   ] as const)("%s", function* ([_, ahead, ends, taken, endsInMs]) {
     const append = yield* Append.make
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)
@@ -119,7 +119,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     }
   )
 
-  it.effect("are read without reading the rate windows of other callers", function* () {
+  it.effect("are read without a read of other callers' rate windows", function* () {
     const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)
     yield* MigratedDatabase.execute("ANALYZE vatproof.rate_windows")

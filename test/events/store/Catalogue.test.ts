@@ -26,7 +26,7 @@ describe("the catalogue of events", () => {
     assert.deepStrictEqual(fixtures, Catalogue.eventTypes.map(nameOf).toSorted())
   })
 
-  it("has each version of a type once", () => {
+  it("contains each version of an event type once", () => {
     assert.strictEqual(new Set(Catalogue.eventTypes.map(nameOf)).size, Catalogue.eventTypes.length)
   })
 
@@ -34,7 +34,7 @@ describe("the catalogue of events", () => {
     const name = nameOf(eventType)
     if (!fixtures.includes(name)) continue
 
-    it.effect(`decodes ${name} as it was stored, and encodes it unchanged`, function* () {
+    it.effect(`decodes the stored fixture ${name}, and encodes it to the same text`, function* () {
       for (const example of examplesOf(name)) {
         const stored = canonical(example)
         assert.strictEqual(canonical(yield* storedAgain(eventType.schema, stored)), stored)

@@ -50,7 +50,7 @@ describe("An event as a line of text", () => {
     for (const spelling of spellings) assert.isTrue(Result.isFailure(parse(spelling)), spelling)
   })
 
-  it("is rejected or parsed to another event after a change of any character", () => {
+  it("is rejected or parsed to another event if any character is changed", () => {
     const line = format(event)
     for (let i = 0; i < line.length; i += 1) {
       const changed = `${line.slice(0, i)}${line.charAt(i) === "0" ? "1" : "0"}${line.slice(i + 1)}`

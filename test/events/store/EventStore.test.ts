@@ -121,7 +121,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
   const newRun = () => `run${(runs += 1)}`
 
   it.effect.prop(
-    "returns the same results as the model for sequential commands",
+    "returns the same results as a model in memory for any sequence of commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 12 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -153,7 +153,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
   )
 
   it.effect.prop(
-    "keeps the invariants of the log under concurrent commands",
+    "keeps versions, positions and charges consistent under concurrent commands",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 2, maxLength: 30 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -188,9 +188,9 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     { arbitrary: { runs: 40 } }
   )
 
-  it.effect("has kept the invariants of the log in all tests above", () => assertSound)
+  it.effect("has kept versions, positions and charges consistent in all tests above", () => assertSound)
 
-  it.effect("keeps positions without gaps and meters within their caps over several replicas", function* () {
+  it.effect("assigns positions without gaps and keeps meters within their caps, over several replicas", function* () {
     const replica = Effect.map(
       Layer.build(Layer.fresh(EventStore.layer).pipe(Layer.provide(NodeCrypto.layer))),
       Context.get(EventStore)
@@ -217,7 +217,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     yield* assertSound
   })
 
-  it.effect("accepts one of many commands with the same expected version", function* () {
+  it.effect("accepts only one of many commands with the same expected version", function* () {
     const command: AppendCommand = { stream: "race", expectedVersion: 0, events: [eventOf(0)], charge: null }
     const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => outcomeOf(command), { concurrency: "unbounded" })
     assert.lengthOf(

@@ -79,7 +79,7 @@ const asReplica = (statement: string) => `DO $$ BEGIN SET LOCAL session_replicat
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (it) => {
   it.effect.each([...ofTheOwner, ...ofTheOwner.slice(0, 8).map(asReplica)])(
-    "is protected from a superuser's %s",
+    "stays unchanged, because the database rejects a superuser's %s",
     function* (statement) {
       yield* append
       const before = yield* fingerprint
@@ -111,7 +111,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     "SELECT vatproof_guard.refuse_drop()",
     "ALTER EVENT TRIGGER vatproof_refuse_drop DISABLE",
     "ALTER ROLE vatproof_service SUPERUSER"
-  ])("is protected from the service's %s", function* (statement) {
+  ])("stays unchanged, because the database rejects the service's %s", function* (statement) {
     yield* append
     const before = yield* fingerprint
     const sql = yield* SqlClient.SqlClient
@@ -123,7 +123,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* fingerprint, before)
   })
 
-  it.effect("belongs to a role without login, like all other objects in the schema", function* () {
+  it.effect("belongs to a database role without login, like all other objects in the schema", function* () {
     const sql = yield* SqlClient.SqlClient
     const find = SqlSchema.findAll({
       Request: Schema.Void,
@@ -137,7 +137,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* find(undefined), [])
   })
 
-  it.effect("does not keep the role of the service from appending further events", function* () {
+  it.effect("leaves the service's database role able to append further events", function* () {
     const sql = yield* SqlClient.SqlClient
     const who = SqlSchema.findOne({
       Request: Schema.Void,

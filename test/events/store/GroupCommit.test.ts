@@ -26,7 +26,7 @@ const held = Effect.gen(function* () {
 })
 
 it.effect(
-  "a group commit puts all waiting inputs into the next batch, and returns to each caller the result of its input",
+  "a group commit puts all waiting inputs into the next batch, and returns each caller the result of its own input",
   function* () {
     const { ask, batches, first, go } = yield* held
     const others = [yield* ask(2), yield* ask(3)]
@@ -36,7 +36,7 @@ it.effect(
   }
 )
 
-it.effect("a group commit rejects callers beyond the maximum number of waiting callers", function* () {
+it.effect("a group commit rejects a caller beyond the maximum number of waiting callers", function* () {
   const { ask, go } = yield* held
   const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
   assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
@@ -45,7 +45,7 @@ it.effect("a group commit rejects callers beyond the maximum number of waiting c
 })
 
 it.effect(
-  "a group commit rejects callers that have waited for 3 s when a batch begins, without running their inputs",
+  "a group commit rejects callers that have waited for 3 s when a batch begins, and leaves their inputs out",
   function* () {
     const { ask, batches, first, go } = yield* held
     const early = yield* ask(2)
@@ -61,11 +61,14 @@ it.effect(
   }
 )
 
-it.effect("a group commit returns results to all other callers, and to later ones, if one callback throws", function* () {
-  const { ask, first, go } = yield* held
-  first.addObserver(() => assert.fail("this caller throws"))
-  const beside = yield* ask(2)
-  yield* go
-  assert.strictEqual(yield* Fiber.join(beside), 4)
-  assert.strictEqual(yield* Effect.flatMap(ask(3), Fiber.join), 6)
-})
+it.effect(
+  "a group commit returns results to all other callers and to later callers if one caller's callback throws",
+  function* () {
+    const { ask, first, go } = yield* held
+    first.addObserver(() => assert.fail("this caller throws"))
+    const beside = yield* ask(2)
+    yield* go
+    assert.strictEqual(yield* Fiber.join(beside), 4)
+    assert.strictEqual(yield* Effect.flatMap(ask(3), Fiber.join), 6)
+  }
+)

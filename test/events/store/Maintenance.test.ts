@@ -52,7 +52,7 @@ const untilSwept = <A, R>(condition: Effect.Effect<boolean, A, R>) =>
   condition.pipe(Effect.repeat({ until: (isTrue) => isTrue, schedule: Schedule.spaced("10 millis") }))
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it) => {
-  it.effect("creates two partitions in advance, protected like the first one", function* () {
+  it.effect("creates two partitions of the log in advance, with the same protection as the first one", function* () {
     assert.deepStrictEqual(yield* partitions, ["events_p0", "events_p1", "events_p2"])
     yield* setHead(partitionSize)
     yield* Effect.scoped(
@@ -68,7 +68,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("creates each partition once when several replicas run it at the same time", function* () {
+  it.effect("creates each partition once even if several replicas run it at the same time", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* setHead(3 * partitionSize)
     const turns = Array.from({ length: 6 }, () => sql`SELECT vatproof.ensure_partitions(0::smallint)`)
@@ -77,7 +77,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("creates partitions in time for an append that fills one and begins the next", function* () {
+  it.effect("creates partitions early enough for an append that fills one and begins the next", function* () {
     yield* setHead(partitionSize - 2)
     assert.strictEqual((yield* append(4)).position, partitionSize - 2)
     const events = yield* EventStore
@@ -131,7 +131,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     )
   })
 
-  it.effect("does not block appends while a reader delays a new partition, and still deletes expired rate windows", function* () {
+  it.effect("neither blocks appends nor skips expired rate windows while a reader delays a new partition", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
     const before = (yield* partitions).length
     const head = partitionSize * (before - 2)

@@ -12,7 +12,7 @@ describe("the bytes of a trace id", () => {
 })
 
 describe("a span as text", () => {
-  it("parses to the span that it names", () => {
+  it("is parsed to the span that it names", () => {
     const [link] = TraceParent.linksTo("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     assert.strictEqual(link?.span.traceId, "0af7651916cd43dd8448eb211c80319c")
     assert.strictEqual(link?.span.spanId, "b7ad6b7169203331")
@@ -25,7 +25,7 @@ describe("a span as text", () => {
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
     "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"
-  ])("parses to no span if it is %s", (text) => {
+  ])("is parsed to no span if it is %s", (text) => {
     assert.deepStrictEqual(TraceParent.linksTo(text), [])
   })
 })

@@ -84,7 +84,7 @@ describe("a receipt as a document", () => {
     assert.include(text, language === "de" ? "1.\u00A0Dezember 2020" : "1\u00A0December 2020")
   })
 
-  it.each(VerdictStatus.literals)("explains %s in both languages", (bzstStatus) => {
+  it.each(VerdictStatus.literals)("explains the status %s in both languages", (bzstStatus) => {
     const meanings = receiptLanguages.map((language) => {
       const facts = factsOf({ record: { bzstStatus } }, language)
       return facts[language === "de" ? "Bedeutung des Status" : "Meaning of the status"] ?? ""
@@ -195,7 +195,7 @@ describe("a receipt as a document", () => {
     ])
   })
 
-  it("is plain data that can be sent to another thread", () => {
+  it("can be sent to another thread, because it is plain data", () => {
     const document = receiptDocument(receiptRecord(), "de")
     assert.deepStrictEqual(structuredClone(document), document)
   })

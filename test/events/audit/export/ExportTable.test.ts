@@ -51,7 +51,7 @@ it("an export has tables of plans and keys, with the author and reason of each c
   )
 })
 
-describe("exported text in a table", () => {
+describe("text in an exported table", () => {
   it("is never a formula in a spreadsheet", () => {
     for (const name of ["=1+1", "+49 30", "-GmbH", "@SUM(A1)", " =1", "\u00a0=1", "＝1", "＋1", "－1", "＠1"])
       assert.strictEqual(cellOf(name), `"'${name}"`)
@@ -60,7 +60,7 @@ describe("exported text in a table", () => {
     assert.strictEqual(cellOf("\u0000=1"), `"' =1"`)
   })
 
-  it("is otherwise unchanged, on one line", () => {
+  it("is on one line, and unchanged if it cannot be read as a formula", () => {
     for (const name of ["Müller & Co.", "A=B", "'s-Hertogenbosch", "3-D", ""]) assert.strictEqual(cellOf(name), `"${name}"`)
     assert.strictEqual(cellOf('A "B"\r\nC'), '"A ""B"" C"')
   })

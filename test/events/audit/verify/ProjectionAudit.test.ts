@@ -80,23 +80,31 @@ const rounds = Array.from({ length: Math.max(...names.map((name) => changesOf(na
 )
 
 const further: ReadonlyArray<Change> = [
-  ["logs", "a wrong end of the log", "UPDATE vatproof.logs SET next_position = next_position + 1"],
-  ["logs", "a wrong time of the log", "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"],
+  ["logs", "a wrong next position of the log", "UPDATE vatproof.logs SET next_position = next_position + 1"],
+  [
+    "logs",
+    "a wrong time of the log's newest event",
+    "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"
+  ],
   ["logs", "a second log", "INSERT INTO vatproof.logs (log_id) VALUES (1)"],
-  ["projections", "a projection of an unknown version", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
+  ["projections", "a projection with an unknown version", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
   [
     "projections",
-    "a projection whose row states a too high position",
+    "a projection with a too high position",
     "UPDATE vatproof.projections SET position = 100000 WHERE name = 'event_index'"
   ],
   ["projections", "an unknown projection", "UPDATE vatproof.projections SET name = 'other' WHERE name = 'meters'"],
   ["projections", "a missing projection", "DELETE FROM vatproof.projections WHERE name = 'meters'"],
-  ["projections", "a projection of another kind", "UPDATE vatproof.projections SET position = 3 WHERE name = 'meters'"],
+  [
+    "projections",
+    "an inline projection with a position, as only asynchronous ones have",
+    "UPDATE vatproof.projections SET position = 3 WHERE name = 'meters'"
+  ],
   ["listed", "a surplus row of listed", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
   ["projections", "a projection of another log", "UPDATE vatproof.projections SET log_id = 1 WHERE name = 'meters'"],
   [
     "event_index",
-    "a projection whose row states a too low position",
+    "a projection with a too low position",
     "UPDATE vatproof.projections SET position = 3 WHERE name = 'event_index'"
   ]
 ]
@@ -120,20 +128,23 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     yield* remember
   })
 
-  for (const changes of rounds) {
-    it.effect(`detects one change in each table: ${changes.map(([, name]) => name).join(", ")}`, function* () {
-      yield* Effect.forEach(changes, ([, , statement]) => MigratedDatabase.execute(statement))
-      const found = yield* audit
-      yield* Effect.forEach(["projections", ...changes.map(([table]) => table)], restore)
-      for (const [table, name] of changes) {
-        const ofTable = found.filter((finding) => finding.table === table)
-        assert.include([1, 2], ofTable.length, `${name}: ${JSON.stringify(ofTable)}`)
-        assert.isTrue(
-          ofTable.some(({ key, position }) => key !== "" && position !== null),
-          name
-        )
+  for (const [round, changes] of rounds.entries()) {
+    it.effect(
+      `detects a changed column or a removed row in several tables at once (round ${round + 1} of ${rounds.length})`,
+      function* () {
+        yield* Effect.forEach(changes, ([, , statement]) => MigratedDatabase.execute(statement))
+        const found = yield* audit
+        yield* Effect.forEach(["projections", ...changes.map(([table]) => table)], restore)
+        for (const [table, name] of changes) {
+          const ofTable = found.filter((finding) => finding.table === table)
+          assert.include([1, 2], ofTable.length, `${name}: ${JSON.stringify(ofTable)}`)
+          assert.isTrue(
+            ofTable.some(({ key, position }) => key !== "" && position !== null),
+            name
+          )
+        }
       }
-    })
+    )
   }
 
   for (const [table, name, statement] of further) {
@@ -151,7 +162,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     })
   }
 
-  it.effect("detects replaced functions, which could hide a wrong row", function* () {
+  it.effect("detects replaced and renamed SQL functions, which could hide a wrong row", function* () {
     const [original = ""] = yield* texts("SELECT pg_get_functiondef('vatproof.meters_rows'::regproc) AS text")
     yield* MigratedDatabase.execute("UPDATE vatproof.meters SET used = 0")
     yield* MigratedDatabase.execute(`CREATE OR REPLACE FUNCTION vatproof.meters_rows(p_log smallint, p_from bigint, p_to bigint)
@@ -172,7 +183,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     assert.deepStrictEqual(yield* audit, [])
   })
 
-  it.effect("counts wrong rows beyond the maximum that it lists", function* () {
+  it.effect("reports the number of wrong rows beyond the maximum that it lists", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
     const found = yield* audit
     yield* restore("listed")
