@@ -1,5 +1,5 @@
--- Account data that is not in the log, because it must be erasable or because no event is needed. No foreign key references a projection:
--- its rows appear only at the end of a transaction, and a rebuild may remove and restore them.
+-- Account data that is not in the log, because it must be erasable or because no event is needed. No foreign key references a projection,
+-- such as accounts: the append inserts its rows at the end of a transaction, and a rebuild may delete and insert them again.
 
 -- Contact data. Rows of other tables that depend on it are erased with it.
 CREATE TABLE vatproof.contacts (
@@ -10,7 +10,7 @@ CREATE TABLE vatproof.contacts (
   token_epoch int NOT NULL DEFAULT 0,
   agent_id text
 );
--- Several accounts may have the same agent id. The index returns the newest of them first.
+-- Several accounts may have the same agent id. Account ids increase with time, so the index finds the newest of these accounts.
 CREATE INDEX contacts_agent_id ON vatproof.contacts (agent_id, account_id) WHERE agent_id IS NOT NULL;
 COMMENT ON TABLE vatproof.contacts IS 'Personal data of accounts. It is outside of the log, so that it can be erased.';
 COMMENT ON COLUMN vatproof.contacts.email_key IS 'The address in lower case, for case-insensitive comparison.';
@@ -35,8 +35,8 @@ CREATE TABLE vatproof.api_key_labels (
 CREATE INDEX api_key_labels_account_id ON vatproof.api_key_labels (account_id);
 COMMENT ON TABLE vatproof.api_key_labels IS 'Labels of API keys. A label may name a person, so it must be erasable and is not in the log.';
 
--- The secret key for keyed hashes, for example of client addresses. The database generates it once. Without this key, nobody can find out which
--- address a hash was made from.
+-- The secret key for keyed hashes, for example of client addresses. The database generates it once. Without this key, a hash cannot be traced to
+-- its address.
 CREATE TABLE vatproof.hash_key (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   key bytea NOT NULL CHECK (octet_length(key) = 32)

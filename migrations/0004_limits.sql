@@ -1,10 +1,11 @@
 -- Rate limits, shared by all replicas. They are not events: a crash may lose the last counts.
 --
--- The clock of the database may be set back, for example by a failover. An older row could then block calls until the clock has caught up.
--- Therefore the functions ignore a row that ends more than a minute later than a row that begins now. The minute is a tolerance for concurrent
--- sessions, which read the clock a moment earlier or later.
+-- If the clock of the database is set back, for example by a failover, older rows end too late and would block calls. Therefore the functions
+-- ignore a row that ends more than a minute after the end of a row that begins now. The minute is a tolerance for concurrent sessions, which read
+-- the clock a moment earlier or later.
 
--- Rate windows with a fixed length: the number of calls in each. The leases of acquire_lease and the budgets of spend_budget are rows as well.
+-- Rate windows with a fixed length: the number of calls in each. The leases of acquire_lease and the daily budgets of spend_budget are also rows
+-- of this table.
 CREATE TABLE vatproof.rate_windows (
   bucket text COLLATE "C" PRIMARY KEY,
   taken bigint NOT NULL,

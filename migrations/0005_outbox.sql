@@ -2,9 +2,9 @@
 -- The row has the address and the token until the mail is settled. The states are:
 --
 --   waiting      not settled; the next attempt is due at due_at
---   claimed      not settled; a worker is sending it. If the worker crashes, its lease expires at due_at and another worker sends the mail
+--   claimed      not settled; a replica is sending it. If the replica dies, its lease expires at due_at and another replica sends the mail
 --   sent         the server accepted it                   refused      the server refused it permanently
---   expired      the token expired before it was sent     needless     the account was verified already
+--   expired      its token expired before the delivery    needless     the account was verified already
 --   superseded   a newer mail for the same purpose replaces it
 CREATE TABLE vatproof.outbox (
   mail_id uuid PRIMARY KEY,

@@ -10,7 +10,7 @@ CREATE TABLE vatproof.tiles (
 );
 -- A full tile is 8 KiB of hashes, which do not compress.
 ALTER TABLE vatproof.tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
-COMMENT ON TABLE vatproof.tiles IS 'Hashes of the Merkle tree. A tile has up to 256 adjacent hashes of 32 bytes from the tree level 8*level. A tile is append-only.';
+COMMENT ON TABLE vatproof.tiles IS 'Hashes of the Merkle tree. A tile has up to 256 adjacent hashes, of 32 bytes each, from level 8*level of the tree. New hashes are only appended.';
 
 CREATE TABLE vatproof.checkpoints (
   log_id smallint NOT NULL,
@@ -22,8 +22,8 @@ CREATE TABLE vatproof.checkpoints (
 COMMENT ON TABLE vatproof.checkpoints IS 'Signed checkpoints. A note has the number of events and the Merkle root. The first checkpoint covers the empty log.';
 COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as published.';
 
--- The lease of the replica that signs. It only prevents duplicate work: even without it, notarize() accepts only a checkpoint that extends
--- the newest one.
+-- The lease of the replica that signs. The lease only prevents duplicate work: without it, notarize() would still accept only a checkpoint that
+-- extends the newest one.
 CREATE TABLE vatproof.notaries (
   log_id smallint PRIMARY KEY,
   holder uuid,

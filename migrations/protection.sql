@@ -53,6 +53,7 @@ END $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA vatproof FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION vatproof.json_of TO PUBLIC;
 
+-- Grants the rights of the service's role and of the auditors' role.
 DO $$
 BEGIN
   IF to_regrole('vatproof_service') IS NOT NULL THEN
@@ -76,6 +77,7 @@ BEGIN
   END IF;
 END $$;
 
+-- Creates the missing event triggers, which only a superuser can do.
 DO $$
 DECLARE missing record;
 BEGIN

@@ -2,8 +2,8 @@
 -- the login of an auditor:
 --   CREATE ROLE <name> LOGIN PASSWORD '<password>' IN ROLE vatproof_auditor;
 
--- The content of the views comes from the events. The event index only finds the events: each view compares the row of the index with its event,
--- so a wrong row shows nothing.
+-- The content of the views comes from the events. The table event_index only finds the events: each view compares a row of this table with its
+-- event and omits a wrong row.
 CREATE OR REPLACE VIEW vatproof.event_index_segments AS
   SELECT l.log_id, s.segment FROM vatproof.logs l CROSS JOIN LATERAL generate_series(0, (l.next_position >> 18)::int) AS s(segment);
 COMMENT ON VIEW vatproof.event_index_segments IS 'The segments of event_index. Each segment has 2^18 positions.';
@@ -26,7 +26,7 @@ CREATE OR REPLACE VIEW audit.events AS
 COMMENT ON VIEW audit.events IS 'Every event once, in the order of storage. A gap between positions means that an event was removed.';
 COMMENT ON COLUMN audit.events.log_id IS 'The log; always 0.';
 COMMENT ON COLUMN audit.events.position IS 'Number of the event, without gaps from 0 in the order of storage; also the index of its leaf in the signed Merkle tree.';
-COMMENT ON COLUMN audit.events.stream_id IS 'Subject of the event: account-, key-, receipt-, source-, auditor-, logins- or anonymous-, then an id; log for the log itself.';
+COMMENT ON COLUMN audit.events.stream_id IS 'Subject of the event: account-, key-, receipt- or auditor- with an id; source- with a name; anonymous- with a keyed hash of an address; logins- with an account id or a keyed hash, or logins alone; log for the log itself.';
 COMMENT ON COLUMN audit.events.version IS 'Number of the event within its stream, without gaps from 1.';
 COMMENT ON COLUMN audit.events.event_id IS 'A UUIDv7 that the service generates, or a UUIDv8 computed from the operation.';
 COMMENT ON COLUMN audit.events.type IS 'Type of the event, e.g. VatIdVerified, ReceiptIssued, ApiKeyRevoked.';
@@ -39,7 +39,7 @@ COMMENT ON COLUMN audit.events.trace_id IS 'Trace id of the request, 32 hexadeci
 COMMENT ON COLUMN audit.events.meter_id IS 'Meter that the event charges: a key and its month (UTC), or an anonymous address as a keyed hash.';
 COMMENT ON COLUMN audit.events.units IS 'Charged units.';
 COMMENT ON COLUMN audit.events.data IS 'Content of the event as canonical JSON (RFC 8785): exactly the bytes that were hashed. Read it with data::jsonb.';
-COMMENT ON COLUMN audit.events.metadata IS 'Cause of the event as canonical JSON: the source (api, cli or replica), the request id that the caller received, and the actor and reason of a command.';
+COMMENT ON COLUMN audit.events.metadata IS 'Cause of the event as canonical JSON: the request id that the caller received, and except for validations and confirmations also the source (api, cli or replica), and the actor and reason of a command.';
 COMMENT ON COLUMN audit.events.data_sha256 IS 'SHA-256 of data, as in the leaf of the signed tree.';
 COMMENT ON COLUMN audit.events.metadata_sha256 IS 'SHA-256 of metadata, as in the leaf of the signed tree.';
 

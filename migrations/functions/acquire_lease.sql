@@ -6,7 +6,7 @@ DECLARE
   lease CONSTANT interval := p_ms * interval '1 millisecond';
   tolerance CONSTANT interval := '1 minute';
 BEGIN
-  -- A lease that ends more than a minute later than a new one was acquired before the clock was set back. It counts as expired.
+  -- A lease that ends more than a minute after the end of a new lease was acquired before the clock was set back. It counts as expired.
   INSERT INTO rate_windows AS w (bucket, taken, ends_at) VALUES (p_bucket, 1, clock_timestamp() + lease)
     ON CONFLICT (bucket) DO UPDATE SET ends_at = clock_timestamp() + lease
     WHERE w.ends_at <= clock_timestamp() OR w.ends_at > clock_timestamp() + lease + tolerance;

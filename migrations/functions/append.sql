@@ -10,11 +10,11 @@
 --   p_units, p_cap     units charged to the meter, and the maximum of the meter
 --   p_expected         version that the stream must have, or null
 --   p_epoch            identity epoch at which the caller was identified, or null
---   p_answer_key, p_answer_position         key of the newest answer that the command repeats, and its latest.as_of, or null
+--   p_answer_key, p_answer_position         key of the cached answer that the command repeats, and latest.as_of of that answer, or null
 --   p_minute_limit     maximum calls in the rate window
 -- One element per stream, meter and rate window: its name (p_streams, p_meters, p_minutes). For meters and rate windows also the sum that the
---   batch adds (p_meter_units, p_minute_calls). If the value before the batch is at most p_meter_room or p_minute_room, no command of the batch
---   exceeds its limit.
+--   batch adds (p_meter_units, p_minute_calls), and the largest value before the batch with which no command exceeds its limit (p_meter_room,
+--   p_minute_room).
 -- One element per personal document: the index of its event, its bytes, and the end of its retention.
 -- p_resent: an event of the batch may be stored already, by an earlier attempt or by another command with the same computed id.
 --
@@ -56,8 +56,8 @@ DECLARE
   verdict text;
   s int; m int; w int;
 BEGIN
-  -- The lock serializes all writers of a log until the commit, so positions are dense and in commit order. Later statements see what
-  -- the transactions that held the lock before have committed.
+  -- The lock serializes all appends until the commit, so positions are dense and in commit order. The statements after it see the commits of
+  -- all earlier appends.
   SELECT next_position, last_recorded_at, identity_epoch INTO STRICT head, moment, known_epoch FROM logs WHERE log_id = p_log FOR UPDATE;
   present := clock_timestamp();
   moment := greatest(present, moment);
@@ -73,14 +73,14 @@ BEGIN
         (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
       INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
   END IF;
-  -- Only with p_resent can a command be a duplicate. The query has no condition on the position, because with one the planner might scan a
+  -- Looks up the ids of the events only if p_resent. The query has no condition on the position, because with one the planner might scan a
   -- partition by position.
   IF p_resent THEN
     SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id) ORDER BY u.ord)
       INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
   END IF;
-  -- A command is also a duplicate if its task is closed already. Two events of one batch that close the same task have the same id, which
-  -- violates a unique index.
+  -- A command whose task is closed already is a duplicate as well. Two events of one batch that close the same task have the same id, so a
+  -- unique index rejects the batch.
   IF num_nonnulls(VARIADIC p_causation) > 0 THEN
     stored_at := ARRAY(
       SELECT coalesce(u.stored, CASE WHEN u.task IS NOT NULL THEN
@@ -102,6 +102,7 @@ BEGIN
     IF names IS DISTINCT FROM p_minutes THEN RAISE 'the INSERT returned the rate windows in another order than p_minutes'; END IF;
   END IF;
 
+  -- If no command can fail, accepts all of them as a set. Otherwise decides command by command, which is slower.
   IF num_nonnulls(VARIADIC p_expected) = 0 AND coalesce(num_nonnulls(VARIADIC stored_at), 0) = 0
     AND known_epoch = ALL (array_remove(p_epoch, NULL)) AND coalesce(true = ALL (is_newest), true)
     AND NOT EXISTS (SELECT FROM unnest(used, p_meter_room) AS u(before, room) WHERE u.before > u.room)

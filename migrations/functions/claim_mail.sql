@@ -1,5 +1,5 @@
 -- Settles due mails that need no further attempt, and claims at most one due mail. Returns the changed rows: settled mails without address and
--- token, the claimed mail with both. Also deletes mails that were settled 30 days ago. Any number of workers may call it concurrently.
+-- token, the claimed mail with both. Also deletes mails that were settled 30 days ago. Any number of replicas may call it concurrently.
 CREATE OR REPLACE FUNCTION vatproof.claim_mail(p_claim uuid, p_lease_ms bigint)
 RETURNS TABLE (mail_id uuid, purpose text, state text, email text, token text, requested_at timestamptz, expires_at timestamptz, attempts int)
 LANGUAGE plpgsql SECURITY DEFINER

@@ -1,4 +1,4 @@
--- Returns the newest answers for VAT IDs by their keys (`answer-<VAT ID>`). of_event says whether the row of the answer agrees with its event and
+-- Returns the newest answers for VAT IDs by their keys (`answer-<VAT ID>`). of_event says whether the stored answer agrees with its event and
 -- personal document. LIMIT 1 forces a nested loop over the keys.
 CREATE OR REPLACE FUNCTION vatproof.newest_answers(p_log smallint, p_key text[])
 RETURNS TABLE (key text, "position" bigint, as_of bigint, answer text, of_event boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER

@@ -16,7 +16,8 @@ BEGIN
       is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
     WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
     GET DIAGNOSTICS changed = ROW_COUNT;
-    -- The event lists more positions than rows were changed: a concurrent command has changed some of these documents first. On this error code the service reads the documents again and retries.
+    -- If the event lists more positions than were changed, a concurrent command has changed some of these documents first. On this error code
+    -- the service reads the documents again and retries.
     IF changed <> cardinality(fact.positions) THEN
       RAISE '% cannot change a personal document: another command has erased it or changed its legal hold', fact.type USING ERRCODE = 'serialization_failure';
     END IF;

@@ -31,8 +31,8 @@ RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE 
 $$;
 
 -- Returns the newest answer for each VAT ID: the answer with the latest time by the source's clock. Name and address come from the personal
--- document, and are null after its erasure. The BZSt discloses neither, so its answer has the name and address that the receipt has from VIES.
--- Canonical JSON sorts keys, so the prefix '{"answer":{' identifies new answers. Events that repeat an answer are not parsed.
+-- document, and are null after its erasure. The BZSt discloses neither, so for a receipt they are the official name and address, which VIES
+-- disclosed. Canonical JSON sorts keys, so data with a new answer begins with '{"answer":{'. Events that repeat an answer are not parsed.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
   SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.as_of, a.answered_at, a.answer
@@ -141,10 +141,10 @@ LANGUAGE sql STABLE AS $$
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- Returns the tasks. ValidationAccepted opens the task with the id of the event; BatchItemsAccepted opens the tasks of its items. The event with the
--- task as its causation_id closes it; BatchItemsCancelled closes the open tasks of a chunk.
--- If the opening of a task is before p_from, its row has only the columns of the closing. If the chunk of such a task is cancelled, it has no row,
--- and project() updates it. For the whole log, all rows are complete.
+-- Returns the tasks. ValidationAccepted opens a task whose id is the id of the event; BatchItemsAccepted opens a task for each of its items. An
+-- event closes the task that is its causation_id; BatchItemsCancelled closes the open tasks of a chunk.
+-- If a task was opened before p_from, its row has only the columns of the closing. If BatchItemsCancelled closes such a task, the task has no row,
+-- and project() updates the table. For the whole log, all rows are complete.
 CREATE OR REPLACE FUNCTION vatproof.tasks_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid, key_id uuid, member_state text, vat_id text, reference_hash text,
   batch_id uuid, item int, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
@@ -219,7 +219,8 @@ $$;
 
 -- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the projections that the append updates. The names of these tables have
 -- no schema here: the search_path of the append selects the schema vatproof, and that of the rebuild selects temporary tables.
--- Nearly all events repeat an answer. With p_repeats_only all of them do: then only streams and meters change, and no JSON is parsed.
+-- Nearly all events repeat a cached answer. p_repeats_only says that all of these events do: then only streams and meters change, and no JSON is
+-- parsed.
 -- enable_bitmapscan is off, because with stale statistics a bitmap scan of another index might read the whole partition.
 CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint, p_repeats_only boolean) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE

@@ -10,7 +10,7 @@ DECLARE
   ends CONSTANT timestamptz := (day + interval '1 day') AT TIME ZONE 'UTC';
   name CONSTANT text := 'budget/' || p_budget || '/' || to_char(day, 'YYYY-MM-DD');
 BEGIN
-  -- The commit does not wait for the disk. The price is that a crash may lose the last counts.
+  -- The commit does not wait for the disk. In return, a crash may lose the last counts.
   PERFORM set_config('synchronous_commit', 'off', true);
   INSERT INTO rate_windows AS w (bucket, taken, ends_at) SELECT name, p_calls, ends WHERE p_calls > 0 AND p_calls <= p_limit
     ON CONFLICT (bucket) DO UPDATE SET taken = w.taken + excluded.taken WHERE w.taken + excluded.taken <= p_limit

@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
   const findRegistration = yield* makeFindRegistration
   const semaphore = yield* Semaphore.make(maxChanges)
 
-  /** Appends the commands and runs `inSameTransaction`, both in one transaction. There may be no commands. */
+  /** Appends the commands and runs `inSameTransaction`, both in one transaction. `commands` may be empty. */
   const write = <E>(commands: ReadonlyArray<AppendCommand>, inSameTransaction: InSameTransaction<E>, at: DateTime.Utc) =>
     Arr.isReadonlyArrayNonEmpty(commands) ? events.appendWith(commands, inSameTransaction, at) : inSameTransaction(at)
 
@@ -136,7 +136,7 @@ const lockAccount = (sql: SqlClient.SqlClient) => {
   })
 }
 
-/** Locks the row of an account and returns its state. The lock serialises changes; the expected version detects writers without it. */
+/** Locks the row of an account and returns its state. The lock serializes changes; the expected version detects writers that do not lock. */
 const makeOpen = Effect.gen(function* () {
   const lock = lockAccount(yield* SqlClient.SqlClient)
   const load = yield* makeLoad

@@ -15,7 +15,7 @@ const retryFor = "3 seconds"
 const maxBatch = 500
 const maxWaiting = 20_000
 
-/** The finding about an answer that differs from its event. Answers are compared when a process caches them, not at each cache hit. */
+/** Returns the finding for an answer that differs from its event. An answer is compared when a process caches it, not at each cache hit. */
 const altered = (position: bigint) => `The newest answer for a VAT ID differs from its event at position ${position}`
 
 const make = Effect.gen(function* () {

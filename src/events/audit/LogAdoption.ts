@@ -1,5 +1,5 @@
 /**
- * Makes the notary continue a log whose history it does not know, once an operator has verified that log. Rebuilds the Merkle tree
+ * Adopts a log: makes the notary continue a log that it refuses, after an operator has verified that log. Rebuilds the Merkle tree
  * from the events and stores its missing parts. Never changes a signed part: fails if the events contradict a checkpoint in the
  * database.
  */

@@ -31,7 +31,7 @@ const KeyRow = Schema.Struct({
 })
 type KeyRow = typeof KeyRow.Type
 
-/** The row of a key, and the month of the meter that was read. At the end of a month the clock may be in the next month by now. */
+/** The row of a key, and the month whose meter was read. A lookup at the end of a month may return in the next month. */
 interface Found {
   readonly period: BillingPeriod
   readonly row: KeyRow | undefined

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
-/** The breaker opens after this time without an answer. Requests wait for shorter restarts of the database. */
+/** The breaker opens after this time without an answer. During a shorter restart of the database, requests wait. */
 const awayAfterMs = 3_000
 const probeInterval = "500 millis"
 /**
@@ -31,7 +31,7 @@ interface BreakerState {
 /** Times are milliseconds of the monotonic clock, so that setting the wall clock does not look like an outage. */
 export interface DatabaseBreaker {
   readonly isOpen: () => boolean
-  /** True if a query failed recently, so the breaker may open soon. */
+  /** Returns true if a query failed recently, so that the breaker may open soon. */
   readonly isDoubtful: () => boolean
   /** Each query takes one permit. */
   readonly querySemaphore: Semaphore.Semaphore

@@ -17,7 +17,7 @@ export const backlog = 16_384
 /** Time over which an iteration is spread: less than a second, so that it ends before the next one begins. */
 const spread = Duration.millis(800)
 
-/** Creates a pacer that never waits, for a backlog or while a reader waits for the result. */
+/** Creates a pacer that never waits. It is used for a backlog, and while a reader waits for the result. */
 export const atOnce = (batchSize: number): Pacer => ({ batchSize, wait: () => Effect.void })
 
 /** Creates a pacer whose batches begin at even intervals from now. A late batch begins at once. */

@@ -27,7 +27,7 @@ export const isTransient = (error: SqlError): boolean => {
 /** Returns true for a transient error, except a full disk (53100) and a standby (25006), which rarely recover while a request waits. */
 const isWorthRepeating = (error: SqlError) => isTransient(error) && !["53100", "25006"].includes(codeOf(error))
 
-/** Returns true if an error means that the database is unavailable, and not only that it rejected this statement. */
+/** Returns true if an error means that the database is unavailable; false if the database only rejected this statement. */
 const meansAway = (error: SqlError) => {
   const code = codeOf(error)
   return error.reason._tag === "ConnectionError" || code.startsWith("57P") || code.startsWith("08") || code === "53300"
@@ -55,7 +55,7 @@ export const withRetry =
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     ifRoom(withRetryForMany(retryFor, mayTake)(query))
 
-/** As `withRetry`, for a query that serves a whole batch of callers. Such queries are few, so they take no permit. */
+/** As `withRetry`, for a query that serves a whole batch of callers. There are few such queries, so their number is not limited. */
 export const withRetryForMany =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>

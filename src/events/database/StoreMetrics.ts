@@ -11,7 +11,7 @@ export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", b
   description: "Commands stored in one round trip to the log"
 })()
 
-/** Attribute `vatproof.append.way`: a `whole` batch was accepted as a set; otherwise `each` command was decided individually. */
+/** Attribute `vatproof.append.way`: `whole` if the batch was accepted as a set, `each` if its commands were decided one by one. */
 const appendedBatches = Metrics.counter("vatproof.append.batches", {
   unit: "{batch}",
   description: "Round trips, by whether the database accepted all commands at once or decided each one individually"

@@ -1,8 +1,8 @@
 /**
  * Canonical JSON as RFC 8785 (JSON Canonicalization Scheme, read 2026-11-21) defines it: one byte sequence for one value.
  *
- * Strings and numbers follow ECMAScript's JSON.stringify, and keys are sorted by UTF-16 code units. Values that JSON.stringify
- * would change silently (NaN, infinities, lone surrogates, undefined, dates, class instances) are errors.
+ * Strings and numbers are written as by JSON.stringify, and keys are sorted by UTF-16 code units. Values that JSON.stringify would
+ * change silently (NaN, infinities, lone surrogates, undefined, dates, class instances) are errors.
  */
 import { Result, Schema } from "effect"
 

@@ -22,8 +22,8 @@ export interface Node extends NodeId {
 }
 
 /**
- * The state that an append needs: the size of the tree, and the roots of its complete subtrees, the largest (leftmost) first. There
- * is one peak for each 1 in the binary form of the size, so at most 53.
+ * The state that an append needs: the size of the tree, and its `peaks`: the roots of its complete subtrees, the largest (leftmost)
+ * first. There is one peak for each 1 in the binary form of the size, so at most 53.
  */
 export interface Tree {
   readonly size: number

@@ -38,7 +38,7 @@ const maxHashes = 53
 
 const malformed = (message: string) => Result.fail(new ProofRefused({ reason: "malformed", message }))
 
-/** Returns true if the proof carries no leaf in `extra`, or this one. The proof does not authenticate `extra`. */
+/** Returns true if `extra` is empty or is this leaf. The proof does not authenticate `extra`, so it may have the leaf of another event. */
 export const carriesNoOther = ({ extra }: Proof, leaf: string): boolean =>
   Option.isNone(extra) || new TextDecoder().decode(extra.value) === leaf
 

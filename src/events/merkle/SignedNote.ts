@@ -7,7 +7,7 @@ import { Base64 } from "effect/encoding"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { decodeBase64, isName, isNoteText, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 
-/** The note is rejected, and its text must not be trusted. */
+/** The note is malformed or has no valid signature, so its text must not be trusted. */
 export class NoteRefused extends Schema.TaggedError<NoteRefused>()("NoteRefused", {
   reason: Schema.Literals([
     "malformed",

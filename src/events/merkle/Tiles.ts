@@ -2,7 +2,8 @@
  * The tree in tiles as C2SP tlog-tiles defines them (c2sp.org/tlog-tiles, version of 2026-02-06).
  *
  * A tile holds up to 256 adjacent nodes of a level that is a multiple of 8: tile (L, N) starts at node (8·L, 256·N), 32 bytes per
- * node. A partial tile is a prefix of the full one, so a store keeps one growing tile and cuts it to the requested width.
+ * node. A partial tile has the first hashes of the full tile. Therefore only one growing tile is stored, and a reader takes as many
+ * hashes of it as the tree has.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
@@ -61,7 +62,7 @@ export const widthAt = (size: number, level: number | "entries", index: number):
   return Math.max(0, Math.min(tileWidth, nodes - index * tileWidth))
 }
 
-/** The hashes that a batch of new nodes appends to one tile, at node `offset`. */
+/** The growth of one tile: the hashes that new nodes append to it, and the number `offset` of hashes that it had before. */
 export interface Growth {
   readonly level: number
   readonly index: number
@@ -116,7 +117,7 @@ export class IncompleteTile extends Schema.TaggedError<IncompleteTile>()("Incomp
   }
 }
 
-/** Returns the tile that determines a node, and where: the node is the root over `span` hashes from `offset`. */
+/** Returns the tile from which a node is computed: the node is the root over `span` hashes of the tile, from the hash `offset` on. */
 const locationOf = ({ level, index }: NodeId) => {
   const tileLevel = Math.floor(level / tileHeight)
   const span = 2 ** (level % tileHeight)

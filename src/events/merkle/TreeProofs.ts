@@ -5,7 +5,7 @@
  * Each hash of a proof covers a range of leaves. The prover computes these hashes from stored nodes, and the verifier combines them to
  * the root. Both use the same ranges, so they cannot diverge.
  *
- * Some proofs are valid for several tree sizes with one root. Take size and root from the same signed checkpoint.
+ * A proof can be valid for several tree sizes with the same root. Therefore take size and root from the same signed checkpoint.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
@@ -26,7 +26,7 @@ export class OutsideTree extends Schema.TaggedError<OutsideTree>()("OutsideTree"
 /** Returns the hashes of complete nodes, in the order of the request. */
 export type ReadNodes<E = never, R = never> = (nodes: ReadonlyArray<NodeId>) => Effect.Effect<ReadonlyArray<Hash>, E, R>
 
-/** A step from the root towards a leaf: the leaves of the subtree that is not taken, and its side. */
+/** A step from the root towards a leaf: the leaves of the sibling, which is the subtree without that leaf, and the side of the sibling. */
 interface Step extends Range {
   readonly side: "left" | "right"
 }

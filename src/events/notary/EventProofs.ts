@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
     const stored = yield* tree.newest
     if (Option.isNone(stored)) return Option.none<OpenCheckpoint>()
     const { note } = stored.value
-    // The notary does not start on a checkpoint that it did not sign, so a wrong one was inserted later.
+    // The notary verifies the newest checkpoint when it starts, so an invalid checkpoint was inserted after that.
     const opened = yield* Effect.fromResult(open(note)).pipe(
       Effect.mapError(({ message }) => altered(`The newest checkpoint does not belong to this log: ${message}`))
     )

@@ -68,7 +68,7 @@ export const make = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ from, to }: Range) {
     const hashes = yield* computed({ from, to })
     if (hashes !== null) return hashes
-    // Reads the events to report the first wrong one. The SQL check is stricter, so this one may accept all of them.
+    // Reads the events to report the first wrong one. The SQL condition `sound` is stricter, so this check may accept all events.
     return yield* Effect.fromResult(leafHashes(crypto, yield* events.read(from, to - from), { from, to }))
   })
 })

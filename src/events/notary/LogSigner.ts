@@ -33,7 +33,7 @@ const seedForm = /^[\w-]{43}$/u
 /** A public key. (A PEM does not match, because it has white space before the first plus sign.) */
 const verifierForm = /^[^+\s]+\+[\da-f]{8}\+/u
 
-/** Parses a signing key. A named key (`PRIVATE+KEY+…`) signs as its own name; a PKCS #8 PEM or a seed signs as the log's name. */
+/** Parses a signing key. A key in Go's format (`PRIVATE+KEY+<name>…`) has its own name; a PKCS #8 PEM or a seed gets the log's name. */
 const signerOf = (crypto: PureCrypto, secret: Redacted.Redacted, logName: string): Result.Result<Signer, MalformedKey> => {
   const text = Redacted.value(secret).trim()
   const seed = seedForm.test(text) ? Option.getOrNull(Result.getSuccess(Base64Url.decode(text))) : null
@@ -64,7 +64,7 @@ export const keysOf = (
     return { name: signers[0].name, signers, verifiers }
   })
 
-/** `name` is the name of a log that was never signed. A signed log keeps the name in its checkpoints. Without keys nothing is signed. */
+/** `name` becomes the name of a log that was never signed. A signed log keeps the name in its checkpoints. Without keys nothing is signed. */
 export interface LogSignerOptions {
   readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
   readonly name: string

@@ -1,6 +1,6 @@
 /**
- * The notary adds new events to the Merkle tree and signs its root, about once a second while the log grows. It runs in the
- * background on one replica; another one takes over within seconds.
+ * The notary adds the leaves of new events to the Merkle tree and signs a checkpoint with its root, about once a second while the log
+ * grows. It runs in the background on one replica. If this replica dies, another one takes over within seconds.
  */
 import { Effect, Layer, Ref, Schedule, Schema } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
-  // The first checkpoint covers the empty log, so a log with events and without a checkpoint is an unknown history.
+  // The first checkpoint covers the empty log. Therefore a log that has events but no checkpoint is refused.
   const recognised = yield* log.recognise(yield* loadSeen)
   if (recognised.note === null) yield* lease.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
   const start = recognised.note === null ? yield* log.follow(empty) : recognised
@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
 
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: Pacer.Pacer) {
     const before = yield* Ref.get(current)
-    // If another replica signed meanwhile, continues from its tree, which must extend this replica's tree.
+    // If another replica has signed meanwhile, continues with the tree of that replica, which must extend this replica's tree.
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + maxEventsPerCheckpoint), pace)
     const next = yield* checkpointOf(grown.tree)
@@ -105,7 +105,7 @@ const makeGrow = Effect.gen(function* () {
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {
-    // Converts each batch to growths of tiles immediately: its nodes are thousands of small objects, which are expensive to retain.
+    // Groups the new nodes of each batch by tile immediately: they are thousands of small objects, which are expensive to retain.
     const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {
@@ -143,10 +143,10 @@ const isForked = Schema.is(NotaryRefusals.LogForked)
 const advice =
   'run "vatproof audit verify" with every checkpoint that you kept; only if the log is the right one, run "vatproof notary adopt"'
 
-/** Runs the notary for the lifetime of the layer. Fails with LogForked if the notary does not know the history of the log. */
+/** Runs the notary for the lifetime of the layer. Fails with LogForked if the notary refuses the log (NotaryRefusals.ts). */
 export const layer = <E>(options: NotaryOptions<E>) => Layer.effectDiscard(make(options))
 
-/** As `layer`, but logs an unknown history and waits until an operator has restored or adopted the log. The service starts only then. */
+/** As `layer`, but if the notary refuses the log, logs the reason and waits until an operator has restored or adopted the log. */
 export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

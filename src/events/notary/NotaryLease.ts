@@ -6,7 +6,7 @@ import type { Growth } from "#events/merkle/Tiles.ts"
 import { elementType, sqlColumns } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** `granted` says whether this replica holds the lease. The log has `head` events, of which `size` are signed. */
+/** The result of a claim: `granted` is true if this replica holds the lease. The log has `head` events, of which `size` are signed. */
 export interface NotaryLease {
   readonly granted: boolean
   readonly size: number

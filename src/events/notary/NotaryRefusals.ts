@@ -1,6 +1,7 @@
 /**
- * Compares the log with its signed history before the notary signs a new checkpoint. The notary refuses a log that lost events, a log
- * that contradicts an earlier checkpoint, and a log whose history it does not know.
+ * Decides whether the notary may sign a new checkpoint. It compares the log with its signed history: the earlier checkpoints and the
+ * stored Merkle tree. It refuses a log that lost signed events, that contradicts an earlier checkpoint, or that has events but no
+ * checkpoint.
  */
 import { Duration, Effect, Option, Ref, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -25,7 +26,7 @@ export interface SeenCheckpoint {
   readonly at: string
 }
 
-/** A known history: the first `size` events have this root. */
+/** A part of the log that was signed before: its first `size` events have this root. */
 interface KnownHistory {
   readonly size: number
   readonly root: Hash
@@ -38,8 +39,8 @@ interface SignedTree {
 }
 
 /**
- * Maximum time that the unsigned events may span. A notary that dies leaves the events of a few seconds unsigned. A longer time means
- * that checkpoints were removed or that no notary ran, so the notary does not know this history.
+ * Maximum time between the first and the last unsigned event. A notary that dies leaves the events of a few seconds unsigned. A longer
+ * time means that checkpoints were removed or that no notary ran, so the notary refuses to sign these events.
  */
 const unsignedAtMost = Duration.hours(1)
 
@@ -53,8 +54,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const { load, read } = yield* makeLoad(keys)
   const { compare, requireNew } = yield* makeComparison
 
-  // `counting` are the keys whose signatures count. After the first signature of a current key, former keys no longer count:
-  // otherwise the holder of a former key could sign another history, and the current key would confirm it.
+  // `counting` has the keys whose signatures are accepted. After the first signature of a current key, former keys are no longer
+  // accepted: otherwise the holder of a former key could sign a forged log, and the current key would confirm it.
   const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
   const counting = yield* Ref.make<Verifiers>(keys.verifiers)
   const loadFrom = Effect.fnUntraced(function* (history: KnownHistory) {

@@ -1,4 +1,4 @@
-/** Compares events with their signed leaves before they are served as evidence. */
+/** Compares events with the leaves of the signed Merkle tree before the events are served as evidence. */
 import { Effect, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity } from "#domain/audit/Integrity.ts"

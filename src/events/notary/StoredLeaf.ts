@@ -5,7 +5,7 @@ import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash, type Hash, type Range } from "#events/merkle/MerkleTree.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The log has no event at a position before its end. */
+/** The event at a position is missing in the log. */
 export class MissingEvent extends Schema.TaggedError<MissingEvent>()("MissingEvent", { position: Schema.Int }) {
   override get message() {
     return `The event at position ${this.position} is missing`

@@ -67,7 +67,7 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(Effect.exit(restore(Effect.raceFirst(mailer.deliver(mail), claimLost))), (exit) => record(mail, exit))
     ).pipe(
-      // The lease expires by itself, and then the mail is sent again.
+      // The mail is sent again when its lease expires.
       Effect.catchTag("StoreUnavailable", (error) =>
         Effect.logError(`The result of mail ${mail.mailId} could not be stored; the mail may be sent again`, error.cause)
       )

@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL RETURNING mail_id`
   })
 
-  /** Renews the lease of a mail. Returns false if another replica has claimed the mail. Returns true during an outage. */
+  /** Renews the lease of a mail. Returns false if another replica has claimed the mail, else true (also if the database is unavailable). */
   const keep = (mail: ClaimedMail) =>
     findKept(mail).pipe(
       Effect.map((kept) => kept.length > 0),

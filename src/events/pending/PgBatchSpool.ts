@@ -40,7 +40,7 @@ const Spooled = Schema.Struct({
 
 type Spooled = typeof Spooled.Type
 
-/** A cancelled batch. `item` is its first pending item, null without one. `is_spooled`: a chunk of it is not in the log yet. */
+/** A cancelled batch. `item` is its first pending item, null without one. `is_spooled` is true if a chunk is not in the log yet. */
 const Cancelled = Schema.Struct({
   batch_id: Schema.String,
   account_id: Schema.String,
@@ -65,7 +65,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     execute: ({ batchId, uploadId }) =>
       sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
   }),
-  // Reads the first chunk of the batch whose id follows `after`; after the last batch, that of the first batch.
+  // Reads the first chunk of the batch with the next id after `after`. If there is none, reads the first chunk of the first batch.
   next: SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Spooled,

@@ -14,7 +14,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Lease of a claimed task. After its end another replica may claim the task. */
+/** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))
 const retryFor = "3 seconds"
 

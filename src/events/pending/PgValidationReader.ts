@@ -70,7 +70,7 @@ interface Names {
 }
 const erased: Names = { company_name: null, company_address: null }
 
-/** Creates functions that read the event at a position, and the outcome of the validation that the event closed. */
+/** Creates two functions: one reads the event at a position, the other the outcome of the validation that the event closed. */
 const makeAnswers = Effect.gen(function* () {
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make

@@ -1,6 +1,6 @@
 /**
- * Finds, erases and holds personal documents. Each change is an event, and vatproof.append applies it in the transaction that
- * stores the event. A document and its event therefore change together or not at all.
+ * Finds, erases and holds personal documents. Each change is recorded by an event. vatproof.append changes the documents in the
+ * transaction that stores this event, so both happen or neither.
  */
 import { Array as Arr, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
@@ -49,7 +49,7 @@ const Row = Schema.Struct({
 })
 export type PersonalRow = typeof Row.Type
 
-/** Another change of these documents was stored first. */
+/** Another command changed one of the documents first, so nothing is stored. */
 class DocumentsChanged extends Schema.TaggedError<DocumentsChanged>()("DocumentsChanged", {}) {}
 
 const make = Effect.gen(function* () {

@@ -33,7 +33,7 @@ export interface Projection {
 
 export const define = (projection: Projection): Projection => projection
 
-/** The log has no event at a position before its end. A projection stops there, because rows without that event could be wrong. */
+/** An event is missing in the log. A projection stops before it, because rows that are computed without it could be wrong. */
 export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   projection: Schema.String,
   from: Schema.Int,

@@ -2,8 +2,8 @@
  * Corrects the projections from the events, while the service runs: inserts missing rows, updates different rows, deletes surplus rows.
  * Needs the rights of the tables' owner, which only the operator has.
  *
- * Inline tables are rebuilt as temporary tables, compared, and corrected under the lock of the log. All of this is one transaction, so
- * a killed rebuild changes nothing. An asynchronous table is corrected range by range.
+ * Inline projections are rebuilt as temporary tables, compared, and corrected under the lock of the log. All of this is one transaction,
+ * so a killed rebuild changes nothing. An asynchronous projection is corrected range by range.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -16,21 +16,21 @@ import { differences, type TableProjection, tableProjections } from "#events/pro
 const stepSize = 50_000
 const maxLocked = 5_000
 
-/** Numbers of the rows that a rebuild corrected in a table. */
+/** Numbers of the rows that a rebuild corrected in the projection `name`. */
 export interface Rebuilt extends Changes {
   readonly name: string
 }
 
 type Progress = (applied: number, head: number) => Effect.Effect<void>
 
-/** Rebuilds the named tables. Calls `progress` after each step with the number of applied events and the number of all events. */
+/** Rebuilds the named projections. Calls `progress` after each step with the number of applied events and the number of all events. */
 export const run = Effect.fn("ProjectionRebuild.run")(
   function* (names: ReadonlySet<string>, definitions: ReadonlyArray<ProjectionDefinition>, progress: Progress) {
     const wanted = tableProjections.filter(({ name }) => names.has(name))
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
     const counted = makeSum(progress)
-    // Two at a time: each rebuild occupies one processor of the database.
+    // Each of the two parts occupies one processor of the database.
     const rebuilt = yield* Effect.all(
       [
         inline.length === 0 ? Effect.succeed([]) : rebuildInline(inline, counted()),
@@ -115,8 +115,8 @@ const putLogRight = (
   WHERE l.log_id = ${logId} AND (l.next_position, l.last_recorded_at) IS DISTINCT FROM (e.head, e.recorded_at)`
 
 /**
- * Corrects a table from the temporary table of the same name. Deletes different rows before it inserts them again, because two of them
- * may have exchanged a unique value.
+ * Corrects a table from the temporary table of the same name. A wrong row is deleted before its correct form is inserted, because two
+ * wrong rows may each have the unique value of the other.
  */
 const putRight = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (table: TableProjection) {

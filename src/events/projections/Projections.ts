@@ -64,7 +64,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const catchUp = (projection: Projection) =>
     Effect.flatMap(access.look(projection.name), (progress) => moveTo(projection, progress, Pacer.atOnce(maxStep)))
 
-  /** Advances a projection in the background, unless a replica has just done so: more replicas must not cause smaller steps. */
+  /** Advances a projection in the background. Does nothing if a replica has just advanced it: more replicas must not cause smaller steps. */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
     const progress = yield* access.look(projection.name)
     const { head, movedAgoMs, position } = progress
@@ -77,7 +77,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
   for (const projection of projections) {
-    // All readers that arrive during one iteration share the next iteration.
+    // All readers that arrive while one iteration runs share the next one.
     const join = yield* GroupCommit.make({
       run: (waiting: ReadonlyArray<undefined>) =>
         Effect.as(

@@ -64,7 +64,7 @@ interface Numbered {
 /** Converts a batch to the parameters of vatproof.append. Numbers start from 1, as in SQL arrays. */
 const numbered = (batch: ReadonlyArray<Prepared>) => {
   const [streams, meters, minutes] = [new BatchTotals(), new BatchTotals(), new BatchTotals()]
-  // Numbers rate windows in the order of their names, in which vatproof.count_calls locks them, too. This prevents deadlocks.
+  // Sorts the rate windows by name. All statements lock the windows in this order, which prevents deadlocks.
   for (const bucket of bucketsOf(batch)) minutes.add(bucket, 0)
   const rows: Array<EventRow> = []
   const numbers = { command: new Array<number>(), stream: new Array<number>(), nth: new Array<number>() }
@@ -128,8 +128,8 @@ type Outcome = "appended" | "duplicate" | "conflict" | "identity" | "answer" | "
 type AppendExit = Exit.Exit<Appended, AppendError>
 
 /**
- * Returns an exit for each command, in order. The row has the values of meters and rate windows after the whole batch. Walking backwards
- * through the commands gives the values after each command.
+ * Returns an exit for each command, in order. The row has the values of meters and rate windows after the whole batch. The values after
+ * each command are computed from them, from the last command to the first.
  */
 const exitsOf = (commands: ReadonlyArray<Numbered>, row: Outcomes): ReadonlyArray<AppendExit> => {
   const exits: Array<AppendExit> = []

@@ -20,11 +20,14 @@ export interface AppendCommand {
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
   /** Ids of the events, in the same order. Events without one get a generated id. */
   readonly identities?: ReadonlyArray<EventIdentity> | undefined
-  /** The command may have been stored before, by another attempt or replica that computed the same ids. */
+  /** True if another attempt or replica, which computed the same ids, may have stored the command before. */
   readonly mayBeStored?: boolean | undefined
 }
 
-/** The cached values that a command relies on: the identity epoch of its caller, and the position `asOf` of the newest answer for `key`. */
+/**
+ * The cached values that a command relies on: the identity epoch in which its caller was read, and the newest answer for `key` with the
+ * position `asOf` of the last event about that answer. Null for a value that the command does not use.
+ */
 export interface Precondition {
   readonly epoch: number | null
   readonly newest: { readonly key: string; readonly asOf: number } | null
@@ -36,11 +39,11 @@ export interface Appended {
   readonly used: number
   /** Null if the command has no rate window, or if it was stored before. */
   readonly minute: typeof CountedMinute.Type | null
-  /** Nothing was stored now: an event with the same id is already stored at `position`. */
+  /** True if nothing was stored now, because an event with the same id is already stored at `position`. */
   readonly isDuplicate: boolean
 }
 
-/** The stream has another version than expected. */
+/** The stream does not have the expected version, because another writer appended to it. Nothing is stored. */
 export class VersionConflict extends Schema.TaggedError<VersionConflict>()("VersionConflict", {
   stream: Schema.String,
   actual: Schema.Int
@@ -49,14 +52,14 @@ export class VersionConflict extends Schema.TaggedError<VersionConflict>()("Vers
 /** Number of calls in a rate window, including this call, and milliseconds until the window ends. */
 export const CountedMinute = Schema.Struct({ taken: Schema.Int, endsInMs: Schema.Int })
 
-/** The charge would exceed the meter's cap. The call is counted in its rate window. */
+/** The charge would exceed the meter's cap, so nothing is stored. The call is counted in its rate window. */
 export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
   meter: Schema.String,
   used: Schema.Int,
   minute: Schema.NullOr(CountedMinute)
 }) {}
 
-/** The rate window is full. */
+/** The rate window is full, so nothing is stored. The call is counted in the window. */
 export class RateLimitReached extends Schema.TaggedError<RateLimitReached>()("RateLimitReached", {
   used: Schema.Int,
   minute: CountedMinute
@@ -84,7 +87,7 @@ export interface DocumentRow {
   readonly retainUntilMs: number
 }
 
-/** An event, and the conditions of its command. */
+/** An event, and the conditions of its command. Only the conditions in the row of a command's first event apply. */
 export interface EventRow {
   readonly stream: string
   readonly eventId: string

@@ -16,10 +16,10 @@ const retryFor = "3 seconds"
 /** Maximum number of calls that one statement counts, and of calls that wait. */
 const maxBatch = 500
 const maxWaiting = 20_000
-/** Maximum attempts to count a batch. Each one leaves out the callers whose cached identity was outdated. */
+/** Maximum attempts to count a batch. Each attempt leaves out the callers whose cached identity is outdated. */
 const maxAttempts = 3
 
-/** If a key or plan has changed since a caller was cached, nothing is counted, and all columns but `epoch` are null. */
+/** The result row. If a key or plan has changed since a caller was cached, nothing is counted, and all columns but `epoch` are null. */
 const Counted = Schema.Struct({
   epoch: Schema.BigInt,
   used: Schema.NullOr(Schema.Array(Schema.BigInt)),
@@ -78,10 +78,10 @@ const Minutes = Schema.declare((value: unknown): value is BatchTotals => value i
 
 const outOfDate = Exit.fail(new PreconditionFailed({ outdated: "identity" }))
 
-/** Returns the rate windows of a batch and, for each call, the number of its window and of the later calls in the same window. */
+/** Returns the rate windows of a batch and, for each call, the index of its window and how many later calls have the same window. */
 const numbered = (callers: ReadonlyArray<Caller>) => {
   const minutes = new BatchTotals()
-  // Numbers rate windows in the order of their names, in which vatproof.append locks them, too. This prevents deadlocks.
+  // Sorts the rate windows by name. All statements lock the windows in this order, which prevents deadlocks.
   for (const bucket of [...new Set(callers.map(minuteBucket))].toSorted()) minutes.add(bucket, 0)
   const counted = callers.map((caller) => {
     const minute = minutes.add(minuteBucket(caller), 1)

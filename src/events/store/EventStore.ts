@@ -111,10 +111,10 @@ const isStoredAlready = ({ reason }: SqlError) => reason._tag === "UniqueViolati
 
 /** Errors that a command without charge, rate window and precondition cannot cause. */
 const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as const
-/** Errors that such a command cannot cause if it accepts any version of its stream. */
+/** Errors that a command without charge, rate window, precondition and expected version cannot cause. */
 const refusals = [...uncharged, "VersionConflict"] as const
 
-/** Wraps an append in a span if the trace of its request is sampled. Background work on the event links to this span (`TraceLinks`). */
+/** Wraps an append in a span if the trace of its request is sampled. Spans of later work on the event link to it (`TraceLinks`). */
 const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
   const inSpan = whenSampled("EventStore.append")
   const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
@@ -186,18 +186,18 @@ const makePrepare = Effect.gen(function* () {
   }
 })
 
-/** Returns the metadata of a charged event. It is short, because there are many such events. All come from requests. */
+/** Returns the metadata of a charged event: the request id, or `-` if a replica answered a task. Short, because most events are charged. */
 const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${CanonicalJson.encodeOwn(requestId)}}`
 
-/** Returns the metadata of any other event: the operator and reason of a command, or the request, or that a replica caused the event. */
+/** Returns the metadata of an event that is not charged: the operator and reason of a command, the request, or that a replica caused it. */
 const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
   if (operator !== undefined) return CanonicalJson.encodeOwn({ ...operator, request_id: requestId, source: "cli" })
   return CanonicalJson.encodeOwn({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
 }
 
 /**
- * Creates the functions that read events. The statements bound the rows by a range of positions or versions, which are dense. A LIMIT
- * would not bound them if the planner sorts the rows first.
+ * Creates the functions that read events. The statements select a range of positions or versions, which have no gaps, instead of using
+ * LIMIT: with LIMIT the planner might read and sort all later rows first.
  */
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const findEvents = SqlSchema.findAll({

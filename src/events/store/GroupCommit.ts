@@ -1,6 +1,6 @@
 /**
  * Group commit: all inputs that arrive while one batch is in flight form the next batch. No timer delays a single input, and batches
- * grow with the load. (`RequestResolver` of effect batches by time and lets batches overlap.)
+ * grow with the load. (Effect's `RequestResolver` does not fit: it batches by time, and its batches may overlap.)
  */
 import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, References, type Scope, type Tracer } from "effect"
 
@@ -75,7 +75,7 @@ const longestWaitNanos = 3_000_000_000n
 export const make = Effect.fnUntraced(function* <I, O, E>(
   options: GroupCommitOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
-  // A plain array, which each batch replaces. A queue that never drains would retain taken items, which slows down garbage collection.
+  // An array, which each batch replaces. A queue that is never empty would retain items that were taken, which slows garbage collection.
   let waiting: Array<Waiting<I, O, E>> = []
   const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock

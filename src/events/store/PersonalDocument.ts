@@ -1,7 +1,7 @@
 /**
  * The personal document of an event: the personal data as canonical JSON with a random salt, stored beside the log. The event has the
- * SHA-256 of the document, so the proof of the event also proves the document. The salt is erased with the document. The digest that
- * stays in the event then reveals nothing.
+ * SHA-256 of the document, so the proof of the event also proves the document. The salt is erased with the document. After that, the
+ * SHA-256 in the event reveals nothing about the data.
  */
 import { DateTime, Effect, Option, Predicate, Schema } from "effect"
 import { Hex } from "effect/encoding"
@@ -43,7 +43,7 @@ export const makeSeal = Effect.gen(function* () {
 /** The text of a stored document: null once erased, undefined for an event without a document. */
 export type Stored = string | null | undefined
 
-/** Returns the digest in the data of an event; none if the event has no personal document. */
+/** Returns the SHA-256 of the personal document from the data of its event; none if the event has no document. */
 export const digestIn = (data: unknown): Option.Option<string> =>
   Predicate.hasProperty(data, "personal_sha256") && typeof data.personal_sha256 === "string"
     ? Option.some(data.personal_sha256)

@@ -11,7 +11,7 @@ const Position = Schema.BigInt.pipe(
 /** Returns SQL for a time as text, in UTC with microseconds; null for an infinite time. */
 export const utcText = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-/** Returns SQL for a time as text. An infinite time becomes the text `infinity`, so that a verification can report it. */
+/** Returns SQL for a time as text. An infinite time, which only an altered event has, becomes `infinity`: verification reports it. */
 const instant = (column: string) => `coalesce(${utcText(column)}, ${column}::text) AS ${column}`
 
 /**

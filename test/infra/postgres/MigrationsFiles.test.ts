@@ -18,12 +18,12 @@ const digestOf = (text: string) => hash("sha256", text, "hex")
  * it. So the digests may change only before the release of 0.1.0.
  */
 const known = {
-  "0001_roles.sql": "06dd83013113ce7eb5953b47446072fa484343b3b0209d1226b5395e2f9aeff1",
-  "0002_log.sql": "b8219bcffe38780202005700073a37dbbd27d5743fef5b0f2345ff0399ee9b95",
-  "0003_accounts.sql": "b04e5cfb8e36352b1b20042abf5290bb1e8746b479acd759986c6baafafd5128",
-  "0004_limits.sql": "876efde63db6aa62383f8907e5e53eb58c427a3a6347f6b04820615ecfbfa96d",
-  "0005_outbox.sql": "1444a6a4ba05ae6328e632b08152c1e6c1b6237a10f9e8208f24142858048174",
-  "0006_notary.sql": "d432833a73873c1441c483a4bba87b30b56012b39e01b5dfd4b5207e31e550c7",
+  "0001_roles.sql": "2039079a2b2796303e53ce5f8c9d2480fc0df3e78e2cb97d0cbc7ebe7759c183",
+  "0002_log.sql": "57a04b97f9f0487d78d777c2ea806a41e28ce5aaa79097c0d4fb4536cfa4179b",
+  "0003_accounts.sql": "ce3f3f9320390dd3318820a2696f1bb4fb2b4d0a1d75ddbb0840bce49c821b97",
+  "0004_limits.sql": "7073fb47bd378ecd5d025442d528a4eeee770ccdb6e9dbe50ffccfd8a6ef9d8c",
+  "0005_outbox.sql": "0ba398a5b924789225803c9c18ac37809641da70351f7d159bd19f7a0545a4d0",
+  "0006_notary.sql": "c421c6df26c65576a969b06646647831998334822a95c91e8f3ee9ef486dfc0b",
   "0007_projections.sql": "38537576c016d1e069e0a3c7762f6e946e12da2cee5359b47a1c3b0f596a929f",
   "0008_personal_documents.sql": "8cede5534d2e04181a6ef66ace0775a7e53f11c14fc5ce2a5919737d1c7b3005",
   "0009_uploads.sql": "f191ffa8cc85624cdfdd29dd86950f0bd7f200ed35eed69ead6bd895922ee299"
@@ -33,7 +33,7 @@ const known = {
  * The digest of all files that are applied again after a change. Such a change needs a new numbered file: an older version would
  * otherwise apply its own files again.
  */
-const repeatable = "05882b0b9863c4e1f2d8eda9f963d38eca6b03ab579b11dd411dbfc4624e6e30"
+const repeatable = "0816f51dcf31c9edcd46b1b896f618718304aa6df773cf72c8ba65897879de4c"
 
 it("numbered files are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

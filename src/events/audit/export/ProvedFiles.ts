@@ -42,7 +42,7 @@ const carriedLeaf = (proof: string) =>
     (bytes) => new TextDecoder().decode(bytes)
   )
 
-/** Lists the files of receipts, keys and proofs. `unseen` has the names that no event has requested yet. */
+/** Lists the files of receipts, keys and proofs. `unseen` has the files that no event has referred to yet. */
 const makeFolders = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

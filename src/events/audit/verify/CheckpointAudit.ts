@@ -56,9 +56,9 @@ export const make = (findings: Findings): CheckpointAudit => {
   let last = { leaves: true, events: true }
 
   /**
-   * Describes the positions among which the log was changed, if the checkpoint of `size` events fails: after those of the last
-   * checkpoint that matched. If a kept checkpoint fails, a matching checkpoint in the database may have been signed after the
-   * change, so it narrows the range only under that condition.
+   * Describes the range of positions in which the log was changed, if the checkpoint of `size` events does not match. The range begins
+   * after the events of the last matching checkpoint. If a kept checkpoint does not match, only a matching kept checkpoint is certain:
+   * a checkpoint in the database may have been signed after the change. Such a checkpoint is named as a condition for a smaller range.
    */
   const range = (size: number, isKept: boolean) => {
     const certain = isKept ? goodKept : good
@@ -80,7 +80,7 @@ export const make = (findings: Findings): CheckpointAudit => {
       }
       bad += 1
       if (keptAt !== null) badKept += 1
-      // One altered event makes all later checkpoints fail: report the first one, and the first kept one.
+      // After an altered event no checkpoint matches. Reports the first checkpoint, and the first kept one.
       if (bad === 1 || (keptAt !== null && badKept === 1)) {
         const location = keptAt === null ? "" : ` (${keptAt})`
         findings.add(

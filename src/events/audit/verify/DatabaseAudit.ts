@@ -127,7 +127,7 @@ interface Extent {
   readonly isFast: boolean
 }
 
-/** The rows of a section. `isTrusted` means that the leaves which the database computed are the stored leaves. */
+/** The rows of a section. `isTrusted` is true if the leaves that the database computed equal the stored leaves. */
 type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
 
 const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent, findings: Findings.Findings) {

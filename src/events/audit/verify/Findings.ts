@@ -1,6 +1,6 @@
 /** Collects the findings of a verification: each is a defect of the log with its position. */
 
-/** A defect. `position` is null if it concerns no single event. A defect of a projection has the table's name and the row's key. */
+/** A defect. `position` is null if it concerns no single event. A defect of a projection also has the table and the key of the row. */
 export interface Finding {
   readonly position: number | null
   readonly message: string
