@@ -40,22 +40,22 @@ const report = (cause: Cause.Cause<unknown>) => {
 }
 
 /**
- * The error of a failed write to stdout; null without one. The lost output
- * may be a key that is shown only once. A closed pipe is no error.
+ * The error of a failed write to stdout; null without one. A closed pipe is no error. The command must not succeed silently,
+ * because the lost output may be a key that is shown only once.
  */
-const lost = MutableRef.make<string | null>(null)
+const outputError = MutableRef.make<string | null>(null)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") MutableRef.set(lost, error.message)
+  if (error.code !== "EPIPE") MutableRef.set(outputError, error.message)
 })
 
-const reportLost = Effect.suspend(() =>
-  lost.current === null ? Effect.void : Console.error(`vatproof: The output could not be written: ${lost.current}`)
+const reportOutputError = Effect.suspend(() =>
+  outputError.current === null ? Effect.void : Console.error(`vatproof: The output could not be written: ${outputError.current}`)
 )
 
 /** Sets the exit code. A graceful stop is a success, even if output was lost. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   const isStopped = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-  onExit(isStopped || (Exit.isSuccess(exit) && lost.current === null) ? 0 : 1)
+  onExit(isStopped || (Exit.isSuccess(exit) && outputError.current === null) ? 0 : 1)
 }
 
 const logs = Layer.unwrap(
@@ -77,7 +77,7 @@ const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
   Effect.tapCause((cause) => Effect.provide(report(cause), logsAlone)),
   Effect.flatten,
   // Node reports a failed write in the next iteration of the event loop.
-  Effect.ensuring(Effect.andThen(Effect.yieldNow, reportLost))
+  Effect.ensuring(Effect.andThen(Effect.yieldNow, reportOutputError))
 )
 
 NodeRuntime.runMain(program, { disableErrorReporting: true, teardown })

@@ -9,7 +9,7 @@ import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
-import { leftOut, leftOutIn } from "#app/commands/Extent.ts"
+import { leftOutJson, leftOutSentence } from "#app/commands/Extent.ts"
 
 /** Creates the option for the start or the end of the exported period. `momentOf` parses a UTC day or a time. */
 const bound = (name: string, description: string, momentOf: (text: string) => Option.Option<DateTime.Utc>) =>
@@ -51,9 +51,9 @@ export const exportLog = Command.make(
         progress
       })
       const { from, log, size, to } = manifest
-      const words = `${flags.out} has ${to - from} events of the log ${log}: positions ${from} to ${to - 1} of ${size} signed events. ${leftOutIn(manifest)}
+      const words = `${flags.out} has ${to - from} events of the log ${log}: positions ${from} to ${to - 1} of ${size} signed events. ${leftOutSentence(manifest)}
 README.txt describes the files. Verify the export with: npm run vatproof -- audit verify --export ${flags.out}`
-      yield* print(flags.json, { out: flags.out, log, from, to, size, ...leftOut(manifest) }, words)
+      yield* print(flags.json, { out: flags.out, log, from, to, size, ...leftOutJson(manifest) }, words)
     },
     Effect.provide(Operator.auditing),
     quietly,

@@ -18,7 +18,7 @@ import * as Progress from "#app/commands/Progress.ts"
 import { proofFiles } from "#app/commands/ProofFiles.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 import * as Witnesses from "#app/commands/Witnesses.ts"
-import { type Extent, leftOut, leftOutIn } from "#app/commands/Extent.ts"
+import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/Extent.ts"
 
 /** The verification found defects in the log: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
@@ -56,7 +56,7 @@ const printResult = Effect.fnUntraced(function* ({
     .slice(0, maxShown)
     .map(({ message, position }) => `  ${position === null ? "" : `position ${position}: `}${message}`)
     .join("\n")
-  const others = extent === null ? "" : ` ${leftOutIn(extent)}`
+  const others = extent === null ? "" : ` ${leftOutSentence(extent)}`
   const unsigned = events > signed ? ` ${events - signed} newer events are not signed yet.` : ""
   const good = `The ${what} is intact: ${signed} events match ${checkpoints} signed ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of the log ${key.verifiers[0].name}.${unsigned}${others}
 ${documentsIn(documents)}
@@ -74,7 +74,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     witnessed: count === 0 ? sightings.map((sighting) => ({ ...sighting })) : [],
     findings: findings.map((finding) => ({ ...finding })),
     count,
-    ...(extent === null ? {} : leftOut(extent))
+    ...(extent === null ? {} : leftOutJson(extent))
   }
   yield* print(asJson, data, count === 0 ? good : bad)
   if (key.note !== null) yield* remark(key.note)

@@ -17,7 +17,8 @@ export interface UsedKeys {
 /** There is no public key to verify with, or no export to verify. */
 class NoVerifierKey extends Schema.TaggedError<NoVerifierKey>()("NoVerifierKey", { message: Schema.String }) {}
 
-const which = "Give the log's public key with --key. The service logs it when it starts, and `vatproof notary verifier` prints it"
+const howToGetKey =
+  "Give the log's public key with --key. The service logs it when it starts, and `vatproof notary verifier` prints it"
 
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
@@ -35,15 +36,18 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
     onNone: () =>
       Option.match(keys, {
         onSome: ({ verifiers }) => Effect.succeed<UsedKeys>({ verifiers, note: null }),
-        onNone: () => Effect.fail(new NoVerifierKey({ message: `NOTARY_KEY is not set. ${which}` }))
+        onNone: () => Effect.fail(new NoVerifierKey({ message: `NOTARY_KEY is not set. ${howToGetKey}` }))
       })
   })
 
-/** Returns the keys of the service that is configured on this machine, if there is one. `note` is a checkpoint with the log's name. */
-const own = Effect.fnUntraced(function* (note: string) {
+/**
+ * Returns the keys of the service that is configured on this machine, if there is one. `checkpoint` is a checkpoint of the log,
+ * which has the log's name.
+ */
+const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
   const keys = yield* NotaryKeys.givenKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
-  const name = Option.getOrElse(Checkpoint.originOf(note), () => "log")
+  const name = Option.getOrElse(Checkpoint.originOf(checkpoint), () => "log")
   const { verifiers } = yield* Effect.catchTag(
     Effect.fromResult(keysOf(pureCrypto, keys.value, name)),
     "MalformedKey",
@@ -61,23 +65,23 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
   const path = yield* Path.Path
   if (Option.isSome(key)) return yield* given(key.value)
   const checkpoint = path.join(directory, exportFiles.checkpoint)
-  const found = (yield* fs.exists(checkpoint)) ? yield* own(yield* fs.readFileString(checkpoint)) : Option.none()
+  const found = (yield* fs.exists(checkpoint)) ? yield* configuredKeys(yield* fs.readFileString(checkpoint)) : Option.none()
   if (Option.isSome(found)) return found.value
   const beside = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(directory))) return yield* new NoVerifierKey({ message: `There is no export in ${directory}` })
-  if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `The export has no public key. ${which}` })
+  if (!(yield* fs.exists(beside))) return yield* new NoVerifierKey({ message: `The export has no public key. ${howToGetKey}` })
   const { verifiers } = yield* inText(yield* fs.readFileString(beside))
-  const note = `Verified with the key in the export, which the creator of the export chose. Compare it with a key that you know. To verify with another key: ${which}`
+  const note = `Verified with the key in the export, which the creator of the export chose. Compare it with a key that you know. To verify with another key: ${howToGetKey}`
   return { verifiers, note } satisfies UsedKeys
 })
 
 export const forProof = Effect.fnUntraced(function* (key: Option.Option<string>, proof: string) {
   if (Option.isSome(key)) return yield* given(key.value)
-  const note = Option.getOrElse(
-    Option.map(Result.getSuccess(parseProof(proof)), ({ checkpoint }) => checkpoint),
+  const checkpoint = Option.getOrElse(
+    Option.map(Result.getSuccess(parseProof(proof)), (parsed) => parsed.checkpoint),
     () => ""
   )
-  const found = yield* own(note)
+  const found = yield* configuredKeys(checkpoint)
   if (Option.isSome(found)) return found.value
-  return yield* new NoVerifierKey({ message: `A proof contains no public key. ${which}` })
+  return yield* new NoVerifierKey({ message: `A proof contains no public key. ${howToGetKey}` })
 })

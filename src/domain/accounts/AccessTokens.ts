@@ -1,4 +1,4 @@
-/** The access tokens that a login returns, sent as `Authorization: Bearer` (rule 50). */
+/** Access tokens. A login returns one, and clients send it as `Authorization: Bearer` (rule 50). */
 import { Context, Duration, type Effect, type Redacted, Schema } from "effect"
 
 /**
@@ -13,7 +13,9 @@ export class InvalidAccessToken extends Schema.TaggedError<InvalidAccessToken>()
 
 export const accessTokenLifetime = Duration.hours(24)
 
-/** The login of an account. A new password starts a new epoch, which ends all sessions of older epochs. */
+/**
+ * A login session of an account. Each new password increments the `epoch` of the account; sessions of older epochs are invalid.
+ */
 export interface Session {
   readonly accountId: string
   readonly epoch: number

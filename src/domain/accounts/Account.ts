@@ -18,7 +18,10 @@ import type * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
-/** A key of an account. `prefix` is its public id; `secrets` lists every secret that it has had, the newest last. */
+/**
+ * An API key of an account. `prefix` is the prefix of its current secret and its public id. `secrets` lists the prefixes of all
+ * its secrets, newest last.
+ */
 export interface AccountKey {
   readonly keyId: string
   readonly prefix: string
@@ -29,7 +32,7 @@ export interface AccountKey {
 /** The state that decisions about an account need. */
 export interface AccountState {
   readonly accountId: string
-  /** `perMonth` is the limit that the operator set for this account; null means the plan's. */
+  /** `perMonth` is the limit that the operator set for this account. If it is null, the plan's limit applies. */
   readonly plan: PlanName
   readonly perMonth: number | null
   /** True for accounts of POST /v1/auth/signup. Only they have an address to verify and a login. */
@@ -138,13 +141,13 @@ interface TokenUse {
   readonly now: DateTime.Utc
 }
 
-/** Accepts a token up to and including the end of its lifetime. */
+/** Fails if the token is older than its lifetime. A token is still valid at the exact end of its lifetime. */
 export const refuseExpired = (purpose: EmailPurpose, { issuedAt, now }: TokenUse): Result.Result<void, TokenExpired> =>
   DateTime.isGreaterThan(now, DateTime.addDuration(issuedAt, tokenLifetimes[purpose]))
     ? Result.fail(new TokenExpired({ purpose }))
     : Result.void
 
-/** Verifies the address with the token of a mail. Returns the event. */
+/** Verifies the address with the token of a mail. Returns the event, or InvalidToken if the address is verified already. */
 export const verifyEmail = (
   state: AccountState,
   use: TokenUse
@@ -154,8 +157,8 @@ export const verifyEmail = (
     : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
 
 /**
- * Sets a new password with the token of a mail. Returns the events. This
- * also verifies the address, because the client can read its mails.
+ * Sets a new password with the token of a mail. Returns the events. This also verifies the address, because the token proves that
+ * the client reads the mails of this address.
  */
 export const resetPassword = (
   state: AccountState,

@@ -25,7 +25,8 @@ export interface AccountRecord {
 }
 
 /**
- * `used` is the usage in the requested month, out of `perMonth`. `label` is the owner's name for the key, "" without a label.
+ * `used` counts the validations of the requested month; `perMonth` is their limit. `label` is the owner's name for the key, ""
+ * without a label.
  */
 export interface KeyRecord {
   readonly keyId: string

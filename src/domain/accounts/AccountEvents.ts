@@ -63,7 +63,10 @@ export const PasswordChanged = DomainEvent.define(
   Schema.Struct({ account_id: Schema.String, by: Schema.Literals(["mail", "owner"]) })
 )
 
-/** The operator changed the account's plan. `per_month` is the limit per month for this account; null means the plan's. */
+/**
+ * The operator changed the account's plan. `per_month` is the limit per month for this account. If it is null, the plan's limit
+ * applies.
+ */
 export const PlanChanged = DomainEvent.define(
   "PlanChanged",
   1,

@@ -26,10 +26,12 @@ export interface Contact {
   readonly passwordHash?: Redacted.Redacted
 }
 
-/** A write beside the events, in the same transaction. It receives the time of the events. If it fails, nothing is stored. */
+/** A write in the transaction that stores the events. It receives the time of the events. If it fails, nothing is stored. */
 export type InSameTransaction<E> = (at: DateTime.Utc) => Effect.Effect<void, E | StoreUnavailable>
 
-/** The result of a decision: events to store (if any), a write beside them, and the value for the caller. */
+/**
+ * The result of a decision: events to store (if any), an optional write in the same transaction, and the value for the caller.
+ */
 export interface Decision<A, E = never> {
   readonly events: ReadonlyArray<DomainEvent>
   readonly inSameTransaction?: InSameTransaction<E>

@@ -7,7 +7,10 @@ import type { AccountState } from "#domain/accounts/Account.ts"
 import * as ApiKey from "#domain/accounts/ApiKey.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 
-/** What a decision reads of a candidate: the id for a new key, the prefix of the secret, and its SHA-256 (hex). */
+/**
+ * The part of a candidate that decisions read: the id for a new key, the prefix of the secret, and the SHA-256 (hex) of the
+ * secret.
+ */
 export interface KeyCandidate {
   readonly keyId: string
   readonly prefix: string
@@ -18,7 +21,7 @@ export interface KeyCandidate {
 export const hasPrefix = ({ keys }: AccountState, prefix: string): boolean =>
   keys.some(({ secrets }) => secrets.some((secret) => secret.prefix === prefix))
 
-/** Returns the first candidate whose prefix the account never used, not even in a revoked key. */
+/** Returns the first candidate whose prefix the account has never used. Prefixes of revoked keys count as used. */
 export const firstUnused = <Candidate extends KeyCandidate>(state: AccountState, candidates: ReadonlyArray<Candidate>) =>
   candidates.find(({ prefix }) => !hasPrefix(state, prefix))
 
@@ -26,8 +29,8 @@ const candidateCount = 4
 const maxDraws = 20
 
 /**
- * Returns a function that calls `attempt` with new candidates until it returns a value. `attempt` returns null if the account has
- * used the prefixes of all candidates.
+ * Returns a function that calls `attempt` with new candidates until it returns a value. `attempt` must return null if the account
+ * has used the prefixes of all candidates.
  */
 export const make = Effect.map(Crypto, (crypto) => {
   const candidate = Effect.map(ApiKey.generate(crypto), (key) => ({
@@ -42,8 +45,11 @@ export const make = Effect.map(Crypto, (crypto) => {
     accountId: string,
     attempt: (candidates: ReadonlyArray<Effect.Success<typeof candidate>>) => Effect.Effect<A | null, E, R>
   ) {
-    const found = yield* Effect.repeat(Effect.flatMap(candidates, attempt), { until: (value) => value !== null, times: maxDraws })
-    if (found === null) return yield* Effect.die(`No unused key prefix was generated for account ${accountId}`)
-    return found
+    const result = yield* Effect.repeat(Effect.flatMap(candidates, attempt), {
+      until: (value) => value !== null,
+      times: maxDraws
+    })
+    if (result === null) return yield* Effect.die(`No unused key prefix was generated for account ${accountId}`)
+    return result
   })
 })

@@ -10,11 +10,14 @@ import { billingPeriod } from "#domain/callers/Usage.ts"
 const maxActiveKeys = 25
 const maxIssuedPerPeriod = 50
 
-/** The limit of active keys does not end with time, but Retry-After needs a value: a minute is enough to revoke a key. */
+/**
+ * Retry-After for an account with too many active keys. Only revoking a key helps, not waiting; a minute is enough to revoke one.
+ */
 const afterRevocationSeconds = 60
 
 /**
- * Returns the error if the account has had its maximum of new secrets in this month, otherwise null. Rotated keys count as well.
+ * Returns the error if the account got the maximum number of new secrets in this month, otherwise null. A rotation is a new
+ * secret too.
  */
 export const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
   const period = billingPeriod(now)

@@ -47,7 +47,10 @@ export interface Claim {
   readonly claimed: ReadonlyArray<DomainEvent>
 }
 
-/** Moves the key from its holder to the claimer. */
+/**
+ * Decides whether the key moves from its holder to the claimer. Returns the events of both accounts, or the reason for the
+ * refusal.
+ */
 export const claimKey = (
   { claimer, holder }: { readonly claimer: AccountState; readonly holder: AccountState },
   { keyId, prefix, sha256 }: ClaimedKey,
@@ -57,7 +60,7 @@ export const claimKey = (
   if (claimer.keys.some((key) => isKey(key) && !key.revoked)) return Result.succeed({ released: [], claimed: [] })
   if (holder.signedUp) return Result.fail(hasOwner)
   const key = holder.keys.find(isKey)
-  // Another account has claimed the key a moment ago.
+  // Another account claimed the key after `holder` was identified.
   if (key === undefined) return Result.fail(hasOwner)
   const [issue] = key.secrets
   if (key.revoked || key.prefix !== prefix || issue === undefined) return Result.fail(new UnknownApiKey({}))
@@ -90,10 +93,13 @@ const make = Effect.gen(function* () {
       const { accountId: holderId, keyId } = yield* identity.refresh(apiKey)
       const secret = Redacted.value(apiKey)
       const prefix = prefixOf(secret)
-      const asked = { keyId, prefix, sha256: crypto.sha256Hex(secret) }
+      const claimedKey = { keyId, prefix, sha256: crypto.sha256Hex(secret) }
       if (holderId !== accountId) {
         yield* accounts.changeBoth(holderId, accountId, (holder, claimer, now) =>
-          Effect.map(Effect.fromResult(claimKey({ claimer, holder }, asked, now)), ({ claimed, released }) => [released, claimed])
+          Effect.map(Effect.fromResult(claimKey({ claimer, holder }, claimedKey, now)), ({ claimed, released }) => [
+            released,
+            claimed
+          ])
         )
       }
       const key = (yield* list.all(accountId)).find((one) => one.prefix === prefix)

@@ -1,4 +1,4 @@
-/** Reads the log for auditors and owners of receipts, with the proofs that it was not altered. */
+/** Reads the log for auditors and owners of receipts. Returns proofs that the log was not altered. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { Auditor } from "#domain/audit/Auditor.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -51,7 +51,7 @@ export type ProofReader =
   | { readonly _tag: "Auditor"; readonly auditor: Auditor }
   | { readonly _tag: "Key"; readonly keyId: string }
 
-/** The event to prove: by its position, or the issue of the receipt with this id. */
+/** The event to prove: the event at a position, or the event that issued a receipt. */
 export type ProofSubject = { readonly position: number } | { readonly receiptId: string }
 
 /** `line` is the proved event as canonical JSON. `proof` is self-contained (c2sp.org/tlog-proof). */

@@ -31,7 +31,7 @@ const alteredEvidence = Metrics.counter("vatproof.evidence.altered", {
 
 const notaryRefused = Metrics.gauge("vatproof.notary.refused", {
   unit: "{notary}",
-  description: "1 while the notary refuses to sign the log, because it does not continue the signed one or was never signed"
+  description: "1 while the notary refuses to sign, because the log does not continue the signed history or was never signed"
 })()
 
 /** Maximum number of findings in `/readyz`. */

@@ -1,4 +1,4 @@
-/** The event of an operator who confirms a log whose history the notary does not recognise. */
+/** The event that an operator accepted a log whose history the notary does not know. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
@@ -6,9 +6,9 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 const History = Schema.Struct({ events: Schema.Int, root: Schema.String })
 
 /**
- * An operator verified the log up to `adopted`, although the notary refused to sign it. `newest` is
- * the newest checkpoint in the database; `remembered` lists the checkpoints that the operator's
- * machine had stored. Only checkpoints that are kept elsewhere prove the earlier history.
+ * An operator verified the log up to `adopted`, although the notary refused to sign it. `newest` is the newest checkpoint in the
+ * database; `remembered` lists the checkpoints that the operator's machine had stored. Only checkpoints that are stored elsewhere
+ * prove that the earlier history is unchanged.
  */
 export const LogAdopted = DomainEvent.define(
   "LogAdopted",

@@ -7,7 +7,10 @@ import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } fro
 import type { Standing } from "#domain/callers/Standing.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** A call of a client. `standing` is null until the call is counted, and stays set even if the call fails later. */
+/**
+ * A call of a client. `standing` (used quota and remaining calls of the minute) is null until the call is counted. It stays set
+ * even if the call fails later.
+ */
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
@@ -50,8 +53,8 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Runs `use` with the caller. If `use` fails with PreconditionFailed, it has stored and counted nothing: reads the outdated
-   * caller or answer again and repeats `use`.
+   * Runs `use` with the caller. If `use` fails with PreconditionFailed, the cached caller or answer was outdated, and nothing was
+   * stored or counted. This function then reads the outdated value again and repeats `use`.
    */
   const withCaller = <A, E>(
     call: Call,
@@ -86,7 +89,8 @@ export const make = Effect.gen(function* () {
     withCaller,
     /**
      * Returns true if a call must be counted before its append: an earlier attempt counted it, or the caller's last call was
-     * refused. Calls that are likely to be refused stay out of the append, because a refused command slows its whole batch down.
+     * refused. Such a call is likely to be refused again. In the append, a refused command would slow down all commands of its
+     * batch.
      */
     isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }

@@ -37,24 +37,26 @@ export interface Charge {
   readonly units: 0 | 1
   /** The caller's standing if `admit` has counted the call. Null: the append counts the call. */
   readonly admitted: Standing | null
-  /** The answer that the event repeats. The append fails unless it is still the newest one of the VAT ID. */
+  /** The cached answer that the event returns again. The append fails unless this is still the newest answer for the VAT ID. */
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
   /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
-  /** The computed id of the event, if the log may store only one event with it. */
+  /** The computed id of the event. The log stores only one event with this id. */
   readonly identity?: IdentifiedEvent | undefined
 }
 
 /**
- * The computed id of an event. `accepted` is the event that accepts its task, if both are stored together. `mayBeStored`: the
- * id is computed from an Idempotency-Key, so an earlier request may have stored the event.
+ * The computed id of an event. `accepted` is the event that accepted the validation, if both events are stored together.
+ * `mayBeStored` is true if the id is computed from an Idempotency-Key, because an earlier request may have stored the event.
  */
 export interface IdentifiedEvent extends EventIdentity {
   readonly accepted?: DomainEvent | undefined
   readonly mayBeStored: boolean
 }
 
-/** The event is stored already at `position`, or another event there closed the same task. Nothing was stored or charged. */
+/**
+ * The event is already stored at `position`, or the event at `position` has closed the same task. Nothing was stored or charged.
+ */
 export class AlreadyRecorded extends Schema.TaggedError<AlreadyRecorded>()("AlreadyRecorded", { position: Schema.Int }) {
   override get message() {
     return "A request with the same Idempotency-Key was answered at the same time; repeat this one to get that answer"

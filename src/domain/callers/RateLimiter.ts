@@ -15,14 +15,14 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
 }) {}
 
 /**
- * Length in seconds of the window of a plan's `perMinute`. The SQL
- * functions vatproof.append and vatproof.count_calls have the same.
+ * Length in seconds of the window of a plan's `perMinute`. The SQL functions vatproof.append and vatproof.count_calls use the
+ * same length.
  */
 export const secondsOfMinute = 60
 
 /**
- * Returns the state of a window after `taken` calls. Rounds seconds up, so that a client that waits this long is not too early.
- * Limits them to a minute: a call that read the clock and then waited for the first call of the window sees a later end.
+ * Returns the state of a window after `taken` calls. Rounds the remaining time up to seconds, so that a client does not retry too
+ * early. Limits it to a minute, because a call that waits in the database after reading the clock would compute a longer time.
  */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,

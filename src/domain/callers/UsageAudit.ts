@@ -1,4 +1,4 @@
-/** Proves that metering is exact: each meter equals the sum of the units of the events charged to it. */
+/** Verifies that metering is exact: each meter equals the sum of the units of the events charged to it. */
 import { Context, type Effect } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 

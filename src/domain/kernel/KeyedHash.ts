@@ -5,8 +5,8 @@ export class KeyedHash extends Context.Service<
   KeyedHash,
   {
     /**
-     * Returns the HMAC-SHA-256 as 64 hex digits, which is the same on every
-     * replica. Each purpose gives another hash of the same text.
+     * Returns the HMAC-SHA-256 as 64 hex digits, which is the same on every replica. The same text has a different hash for each
+     * purpose.
      */
     readonly of: (
       purpose: "address" | "agent" | "cursor" | "email" | "idempotency" | "receipt-link" | "reference" | "registration",

@@ -17,8 +17,8 @@ const maxSeries = 500
 const overflow: Labels = { "otel.metric.overflow": "true" }
 
 /**
- * Returns a function that returns the series of a set of labels. Each
- * series is created once, because that costs more than counting.
+ * Returns a function that returns the series of a set of labels. Each series is created once, because creating a series costs
+ * more than counting.
  */
 const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions) => {
   const series = new Map<string, M>()

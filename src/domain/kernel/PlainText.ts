@@ -15,14 +15,14 @@ export const whyUnreadable = (text: string): string | undefined =>
   unreadable.test(text) ? "must be valid UTF-8 without lone surrogates or U+FFFD" : undefined
 
 /** Characters that can control a terminal, except line breaks. */
-const steering = /(?!\n)\p{C}/gu
+const terminalControls = /(?!\n)\p{C}/gu
 
 /** Replaces control characters except line breaks, to prevent terminal escape injection. */
-export const printable = (text: string): string => text.replace(steering, "?")
+export const printable = (text: string): string => text.replace(terminalControls, "?")
 
 /** Escapes control characters except line breaks in JSON text. The JSON value stays the same. */
 export const escaped = (json: string): string =>
-  json.replace(steering, (character) =>
+  json.replace(terminalControls, (character) =>
     character
       .split("")
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)

@@ -33,8 +33,8 @@ export interface Credentials {
 const window = Duration.minutes(15)
 
 /**
- * Factors of the limit on failures of one client with one email address: for the failures of a client with all email addresses, and
- * for the failures of all clients with one email address.
+ * Multiples of the limit on failures of one client with one email address. `perClient` limits the failures of one client with all
+ * email addresses, `perEmail` the failures of all clients with one email address.
  */
 const perClient = 5
 const perEmail = 10
@@ -108,9 +108,9 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   })
 
   /**
-   * Runs one attempt and counts only a failure, before its result is returned. The limit therefore
-   * holds exactly for concurrent attempts on any number of replicas. An unknown address costs the
-   * same work as a known one. The log has the login before the client has the token.
+   * Runs one attempt. Counts a failure before it returns the result, so the limit holds exactly for concurrent attempts on any
+   * number of replicas. An unknown address costs the same work as a known one. A login is in the log before the client gets the
+   * token.
    */
   const attempt = Effect.fnUntraced(function* (
     { client, email, password }: Credentials,

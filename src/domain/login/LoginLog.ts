@@ -4,8 +4,9 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * Returns the name of the stream for the logins of a subject: an account, or a client (a keyed hash of its address) whose account
- * is unknown. Null: the stream that the accounts and clients beyond the tracking limits share.
+ * Returns the name of the stream for the logins of a subject. A subject is an account, or a client (a keyed hash of its address)
+ * whose account is unknown. Null stands for all accounts and clients that a replica cannot count one by one, because its limits
+ * on subjects are reached; they share a stream.
  */
 export const loginStream = (subject: string | null): string => (subject === null ? "logins" : `logins-${subject}`)
 
@@ -13,9 +14,9 @@ export const loginStream = (subject: string | null): string => (subject === null
 export const LoggedIn = DomainEvent.define("LoggedIn", 1, Schema.Struct({ account_id: Schema.String }))
 
 /**
- * Numbers of logins on one replica in one hour that have no events of their own: refused logins, and successful logins of an account
- * that logs in too often. They belong to an account, or to a client (a keyed hash of its address) if the account is unknown. If both are
- * null, they belong to the accounts and clients beyond the tracking limits.
+ * Numbers of logins on one replica in one hour that have no events of their own: refused logins, and successful logins of an
+ * account that logs in too often. They belong to an account, or to a client (a keyed hash of its address) if the account is
+ * unknown. If both are null, the numbers are the sum over the accounts and clients that the replica could not count one by one.
  */
 export const LoginsCounted = DomainEvent.define(
   "LoginsCounted",

@@ -25,13 +25,16 @@ export interface Reset {
 const purpose = "reset_password"
 
 /**
- * Limits in 24 hours on requests per client, and on mails per email
- * address. A request beyond the limit on mails gets the usual answer.
+ * Limits in 24 hours on requests per client, and on mails per email address. A request beyond the limit on mails gets the usual
+ * answer, but no mail is sent.
  */
 const maxRequests = 20
 const maxMails = 5
 const window = Duration.hours(24)
-/** Duration of every request. It is longer than the work, so that the time does not reveal whether the email address is known. */
+/**
+ * Minimum duration of a request. It is longer than the work, so the response time does not reveal whether the email address is
+ * known.
+ */
 const answerTime = "500 millis"
 
 const make = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * Appends the items of accepted batches chunk by chunk, records cached answers without
- * calling a source, and cancels the items of cancelled batches. Every replica runs one.
+ * The background job for batches, which every replica runs. It appends the items of accepted batches chunk by chunk, records
+ * cached answers without calling a source, and cancels the items of cancelled batches.
  */
 import { DateTime, Duration, Effect, Layer, MutableRef, Queue, Random, Result } from "effect"
 import { Identity } from "#domain/callers/Identity.ts"
@@ -13,7 +13,7 @@ import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { closingId, computedId, quotaDelay, quotaFailure } from "#domain/validation/PendingValidation.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
-/** Polling interval for batches that other replicas have accepted, or have not finished before they stopped. */
+/** Polling interval for batches that other replicas accepted, or left unfinished when they stopped. */
 const poll = Duration.seconds(1)
 /**
  * Returns the pause after the append of a chunk: twice the duration of the
@@ -39,7 +39,7 @@ const makeRecordCached = Effect.gen(function* () {
       ...options,
       input: vatId,
       credential: { _tag: "KeyId", keyId },
-      // The request that submitted the batch was counted towards the limit per minute.
+      // The limit per minute counts the request that submitted the batch, not its items.
       standing: MutableRef.make<Standing | null>({ usage: { used: 0, limit }, window: null }),
       task: { taskId, closingId: closingId(crypto, taskId), opening: null }
     }).pipe(Effect.catchTag("AlreadyRecorded", () => Effect.void))
@@ -73,7 +73,7 @@ const makeRecordCached = Effect.gen(function* () {
   })
 })
 
-/** A release after which the task engine may try the open items at once. */
+/** The release of a chunk whose remaining items the task engine may try at once. */
 const immediately: { readonly wait: Duration.Duration; readonly failure: string | null } = { wait: Duration.zero, failure: null }
 
 const make = Effect.gen(function* () {

@@ -8,7 +8,7 @@ export class BatchStore extends Context.Service<
   {
     /** Returns a batch; null if it does not exist or belongs to another key. */
     readonly find: (keyId: string, batchId: string) => Effect.Effect<BatchFacts | null, StoreUnavailable>
-    /** Returns the batches below the position `before`, newest first. */
+    /** Returns the batches that were accepted before the position `before` of the log, newest first. */
     readonly page: (keyId: string, before: number, limit: number) => Effect.Effect<ReadonlyArray<BatchFacts>, StoreUnavailable>
     /** Counts the open batches among the key's newest 200. The count stops at `limit`. */
     readonly countOpen: (keyId: string, limit: number) => Effect.Effect<number, StoreUnavailable>

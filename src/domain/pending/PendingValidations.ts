@@ -20,9 +20,9 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 }
 
 /**
- * A validation that a client submits. If there is no answer within `wait`, the response is the pending validation. `wait` is null if the client
- * accepts no pending validation. `matchFormat` is the format of the response to a GET; null for a POST. It is part of the content that an
- * Idempotency-Key stands for, so a key is valid for only one of the two methods.
+ * A validation that a client submits. If there is no answer within `wait`, the response is the pending validation. `wait` is null
+ * if the client accepts no pending validation. `matchFormat` is the format of the response to a GET; null for a POST. It must be
+ * the same in all requests with one Idempotency-Key, so a key is valid for only one of the two methods.
  */
 export interface Submission {
   readonly caller: KeyCaller
@@ -106,7 +106,8 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Returns the record of a task that was just stored. If possible, it reads no event for it. A later read returns the same record.
+   * Returns the record of a task that was just stored, the same as a later read returns. If possible, it uses the known answer
+   * and reads no events.
    */
   const recordOf = Effect.fnUntraced(function* ({ answer, keyId, requestHash, taskId, wait }: Stored) {
     const summary = answer === null && Duration.isPositive(wait) ? Option.none() : yield* reader.summary(keyId, taskId)

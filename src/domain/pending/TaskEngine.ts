@@ -1,6 +1,7 @@
 /**
- * Answers accepted validations: claims due tasks, calls the sources, and records the answer, which closes the task. Every replica runs one engine.
- * If a replica is killed, the leases of its tasks expire, and another replica claims them. The log stores only one closing event of a task.
+ * Answers accepted validations: claims due tasks, calls the sources, and records the answer, which closes the task. Every replica
+ * runs one engine. If a replica is killed, the leases of its tasks expire, and another replica claims the tasks. The log stores
+ * only one closing event of a task.
  */
 import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -68,7 +69,7 @@ const makeAttempt = Effect.gen(function* () {
       ...request,
       mayAskBzst: !Duration.isPositive(bzstWait),
       credential: { _tag: "KeyId", keyId },
-      // The request that submitted the validation was counted towards the limit per minute.
+      // The limit per minute counts the request that submitted the validation, not the attempts of the engine.
       standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
       input: vatId,
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
@@ -110,7 +111,10 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
 }
 
-/** Tasks without budget become due within this time after midnight (UTC), not all at once, so that they do not delay other tasks. */
+/**
+ * Tasks that wait for the budget of the next day become due at random times in this interval after midnight (UTC), so that they
+ * do not delay other tasks.
+ */
 const budgetSpread = Duration.minutes(10)
 
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>
@@ -136,7 +140,7 @@ const make = Effect.gen(function* () {
     }
     // The service is stopping, so other replicas may claim the task at once.
     if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, Duration.zero, null)
-    // After a database outage nothing can be stored here: the lease expires, and the task is tried again.
+    // A database outage needs no action: the lease of the task expires, and the task is tried again.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
           Effect.logError(`The accepted validation ${task.taskId} failed unexpectedly; it is tried again later`, exit.cause),

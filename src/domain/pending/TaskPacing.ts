@@ -1,6 +1,6 @@
 /**
- * Decides how many tasks of each member state run at once on a replica: none while its register is unavailable, one while it is degraded,
- * and two after its recovery. When that many tasks were answered, the number doubles, up to the limit per register.
+ * Decides how many tasks of each member state run at once on a replica: none while its register is unavailable, one while it is
+ * degraded, and two after its recovery. After as many answers as that number, the number doubles, up to the maximum per register.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskPlaces } from "#domain/pending/TaskQueue.ts"

@@ -86,7 +86,7 @@ export const inputOf = ({ city, name, street, zip }: CompanyData): Receipt["inpu
   company_city: city ?? ""
 })
 
-/** Returns the name of a receipt's stream. It has the issue of the receipt, then the events of its links. */
+/** Returns the name of a receipt's stream. The first event is ReceiptIssued; the events of the receipt's links follow. */
 export const receiptStream = (receiptId: string): string => `receipt-${receiptId}`
 
 /**
@@ -124,7 +124,7 @@ const ReceiptDisclosure = Schema.Struct({
 /** A receipt was issued. `answer` has the time and status (`code`) of the BZSt. The personal document has the exact exchange. */
 export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
 
-/** Returns the receipt that an event and its personal document make. */
+/** Returns the whole receipt: the event's part joined with the personal document's part. */
 export const wholeReceipt = ({ receipt }: Issued, disclosed: typeof ReceiptDisclosure.Type): Receipt => {
   const { input, official_address, official_name, reference } = disclosed
   return {

@@ -16,7 +16,7 @@ const maxMade = 100
 /** Maximum number of events in a receipt's stream: its issue, and the creation and revocation of each link. */
 export const maxStreamLength = 1 + 2 * maxMade
 
-/** Time does not lift the limit, but Retry-After needs a value: a minute is enough to revoke a link. */
+/** Retry-After for a receipt with too many links. Only revoking a link helps, not waiting; a minute is enough to revoke one. */
 const afterRevocationSeconds = 60
 
 /** Who created or revoked a link: the receipt's API key, or its account after a login. */

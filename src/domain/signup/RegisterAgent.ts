@@ -99,8 +99,8 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     if (yield* isReplayed) return true
     return yield* once(
       accountId,
-      Effect.flatMap(isReplayed, (found) =>
-        found ? Effect.succeed(true) : Effect.as(create(registration, accountId, apiKey), false)
+      Effect.flatMap(isReplayed, (replayed) =>
+        replayed ? Effect.succeed(true) : Effect.as(create(registration, accountId, apiKey), false)
       )
     )
   })

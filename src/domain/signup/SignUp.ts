@@ -66,14 +66,14 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       yield* links.send("verify_email", { accountId, email }, now)
     })
     // Removes the stored password if this signup, or a concurrent one, has another password.
-    const contest = Effect.gen(function* () {
+    const removeContested = Effect.gen(function* () {
       const newest = Option.getOrNull(yield* logins.byAccount(accountId))
       if (!isSame || newest?.epoch !== login.epoch) yield* logins.setPassword(accountId, null)
     })
     yield* accounts
       .change(accountId, (account, now) => {
         const events = granted ? requestVerification(account, now) : []
-        const inSameTransaction = account.verified ? () => Effect.void : events.length > 0 ? send : () => contest
+        const inSameTransaction = account.verified ? () => Effect.void : events.length > 0 ? send : () => removeContested
         return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
       // The account was closed after its login was read.
@@ -81,8 +81,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   })
 
   /**
-   * Creates an account with a login. Only a created account takes a slot of the client's limit; a client that probes addresses takes a
-   * slot with each free one. The attempts of a client run one after the other, because concurrent ones would all see the same free slot.
+   * Creates an account with a login. Only a created account takes a slot of the client's limit. A client that probes for existing
+   * addresses therefore loses a slot with each unused address. The attempts of a client run one after the other, because
+   * concurrent ones would all see the same free slot.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
     const semaphore = yield* RcMap.get(semaphores, signup.client)

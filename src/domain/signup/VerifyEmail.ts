@@ -34,14 +34,14 @@ const make = Effect.gen(function* () {
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
   })
 
-  /** Checks a token without using it. Fails as `verify` would. */
-  const look = Effect.fn("VerifyEmail.look")(function* (token: Redacted.Redacted) {
+  /** Checks a token without using it. Fails as `verify` does, and returns the usual result of `verify`. */
+  const check = Effect.fn("VerifyEmail.check")(function* (token: Redacted.Redacted) {
     const { accountId, issuedAt } = yield* links.find(purpose, token)
     yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))
     return { hasPassword: true }
   })
 
-  return { verify, look }
+  return { verify, check }
 })
 
 export class VerifyEmail extends Context.Service<VerifyEmail, Effect.Success<typeof make>>()(

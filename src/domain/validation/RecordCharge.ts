@@ -1,4 +1,4 @@
-/** Records the result of a finished call of a source, and charges the caller in its newest state. */
+/** Records the result of a finished call of a source, and charges the caller by its current key and plan. */
 import { Effect } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"

@@ -41,16 +41,16 @@ export type ValidationFailure =
 
 type Answering<A> = Effect.Effect<A, ValidationFailure | PreconditionFailed>
 
-/** What to do with a question that the cache does not answer: a confirmation, or a lookup in the sources. */
-interface Asking<A> {
+/** Handles a question that the cache does not answer: `confirm` handles confirmations, `lookUp` all other questions. */
+interface OnMiss<A> {
   readonly confirm: (question: Question, confirmation: AdmittedConfirmation) => Answering<A>
   readonly lookUp: (question: Question, stored: Option.Option<StoredAnswer>) => Answering<A>
 }
 
 type Counting = Pick<Effect.Success<typeof Admission.make>, "countWork" | "isCountedFirst">
 
-/** Answers questions now, by calling the sources. */
-const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { countWork }: Counting) {
+/** Answers questions at once, by calling the sources. */
+const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { countWork }: Counting) {
   const sources = yield* Sources
   const confirmations = yield* ConfirmVatId
   const records = yield* ValidationCharges.make
@@ -72,8 +72,8 @@ const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { c
     const { request } = question
     const admitted = yield* countWork(request, question.caller)
     const { credential, reference } = request
-    const asked = { ...confirmation, credential, reference, admitted, identity: identityOf(question) }
-    const confirmed = yield* Effect.result(confirmations.confirm(asked))
+    const confirmationRequest = { ...confirmation, credential, reference, admitted, identity: identityOf(question) }
+    const confirmed = yield* Effect.result(confirmations.confirm(confirmationRequest))
     if (Result.isFailure(confirmed)) {
       if (confirmed.failure._tag !== "SourcesUnavailable") return yield* confirmed.failure
       return yield* records.outage(question, confirmed.failure, admitted)
@@ -83,16 +83,16 @@ const makeNow = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { c
     return { ...validationOf(question, answer, "live"), confirmation: { receipt, requestId } } satisfies Validation
   })
 
-  const now: Asking<Validation> = {
+  const askSources: OnMiss<Validation> = {
     confirm,
     lookUp: (question, stored) =>
       Effect.flatMap(countWork(question.request, question.caller), (admitted) => lookUp(question, stored, admitted))
   }
-  return now
+  return askSources
 })
 
-/** Answers questions later: stores each as a task, for which the task engine calls the sources. */
-const makeLater = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Counting) {
+/** Accepts questions that are answered later: stores each as a task, for which the task engine calls the sources. */
+const makeAcceptAsTask = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Counting) {
   const records = yield* ValidationCharges.make
 
   /**
@@ -106,14 +106,14 @@ const makeLater = Effect.fnUntraced(function* ({ countWork, isCountedFirst }: Co
     return Effect.flatMap(counted, (admitted) => Effect.as(records.accept(question, task, admitted), null))
   }
 
-  return (task: ValidationTask): Asking<null> => ({
+  return (task: ValidationTask): OnMiss<null> => ({
     confirm: (question) => accept(question, task),
     lookUp: (question) => accept(question, task)
   })
 })
 
 /** Leaves questions without an answer: calls no source and stores no task. */
-const never: Asking<null> = { confirm: () => Effect.succeed(null), lookUp: () => Effect.succeed(null) }
+const leaveUnanswered: OnMiss<null> = { confirm: () => Effect.succeed(null), lookUp: () => Effect.succeed(null) }
 
 const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   const { countries, freshness } = rules
@@ -121,14 +121,14 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   const { count, countWork, isCountedFirst, withCaller } = admission
   const cache = yield* AnswerCache
   const hit = yield* ValidationCharges.makeHit
-  const now = yield* makeNow(rules, admission)
-  const later = yield* makeLater(admission)
+  const askSources = yield* makeAskSources(rules, admission)
+  const acceptAsTask = yield* makeAcceptAsTask(admission)
   const clock = yield* Clock.Clock
 
   const answerFrom = <A>(
     question: Question,
     stored: Option.Option<StoredAnswer>,
-    ask: Asking<A>["lookUp"]
+    ask: OnMiss<A>["lookUp"]
   ): Answering<Validation | A> => {
     const { caller, request } = question
     if (Option.isNone(stored) || !isFresh(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
@@ -138,14 +138,14 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     return isCountedFirst(request, caller) ? Effect.flatMap(countWork(request, caller), repeat) : repeat(null)
   }
 
-  const answer = <A>(question: Question, asking: Asking<A>): Answering<Validation | A> => {
+  const answer = <A>(question: Question, onMiss: OnMiss<A>): Answering<Validation | A> => {
     const { confirmation, request, vatId } = question
-    if (confirmation !== null) return asking.confirm(question, confirmation)
-    if (request.forceLive) return asking.lookUp(question, Option.none())
-    return Effect.flatMapEager(cache.newest(vatId), (stored) => answerFrom(question, stored, asking.lookUp))
+    if (confirmation !== null) return onMiss.confirm(question, confirmation)
+    if (request.forceLive) return onMiss.lookUp(question, Option.none())
+    return Effect.flatMapEager(cache.newest(vatId), (stored) => answerFrom(question, stored, onMiss.lookUp))
   }
 
-  const answerWith = <A>(request: ValidationRequest, asking: Asking<A>) => {
+  const answerWith = <A>(request: ValidationRequest, onMiss: OnMiss<A>) => {
     const vatId = VatIds.parse(request.input)
     const refreshAnswer = Result.isSuccess(vatId) ? cache.refresh(vatId.success) : Effect.void
     return withCaller(request, refreshAnswer, (caller): Answering<Validation | A> => {
@@ -153,18 +153,18 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
         ? questionOf(request, caller, vatId.success, countries)
         : Result.fail<Refusal>(vatId.failure)
       return Result.isSuccess(question)
-        ? answer(question.success, asking)
+        ? answer(question.success, onMiss)
         : Effect.andThen(count(request, caller), Effect.fail(question.failure))
     })
   }
 
   return {
     /** Answers from the cache or from the sources. */
-    validate: (request: ValidationRequest) => answerWith(request, now).pipe(validationMetrics(request)),
+    validate: (request: ValidationRequest) => answerWith(request, askSources).pipe(validationMetrics(request)),
     /** Answers from the cache; otherwise accepts the task and returns null. */
-    accept: (request: ValidationRequest, task: ValidationTask) => answerWith({ ...request, task }, later(task)),
+    accept: (request: ValidationRequest, task: ValidationTask) => answerWith({ ...request, task }, acceptAsTask(task)),
     /** Answers from the cache; otherwise records nothing and returns null. */
-    answerFromCache: (request: ValidationRequest) => answerWith(request, never),
+    answerFromCache: (request: ValidationRequest) => answerWith(request, leaveUnanswered),
     /** Counts a call towards the limit per minute without a validation: its request is malformed, or it submits a batch. */
     refuse: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
   }

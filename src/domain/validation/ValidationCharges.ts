@@ -1,4 +1,7 @@
-/** Records the outcomes of validations: one event for each, with the units that it costs. ConfirmVatId.ts charges the units of a confirmation. */
+/**
+ * Records the outcomes of validations: one event for each, with the units that it costs. ConfirmVatId.ts does the same for
+ * confirmations.
+ */
 import { Duration, Effect, MutableRef } from "effect"
 import type { StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -24,7 +27,7 @@ import {
 /** Number of failed validations per VAT ID and caller in a sliding hour that cost nothing, because no source answered (rule 36). */
 const uncountedOutages = { slots: 3, window: Duration.hours(1) }
 
-/** Returns a function that records the repetition of a cached answer. */
+/** Returns a function that records a cache hit, which returns a fresh cached answer again. */
 export const makeHit = Effect.gen(function* () {
   const metering = yield* Metering
   const hits = new WeakMap<StoredAnswer, DomainEvent>()
@@ -42,7 +45,7 @@ export const makeHit = Effect.gen(function* () {
     return event
   }
 
-  /** Records the repetition of a cached answer. If `admitted` is null, the same append counts the call. */
+  /** Records a cache hit. If `admitted` is null, the same append counts the call. */
   return (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
     const { caller, request, vatId } = question
     const repeats = { vatId, asOf: stored.asOf }
@@ -103,8 +106,8 @@ export const make = Effect.gen(function* () {
   })
 
   /**
-   * Records that no source answered, and fails with `failure`. The first outages are free; further ones are charged. For a task
-   * nothing is recorded: it is tried again.
+   * Records that no source answered, and fails with `failure`. The first outages are free; further ones are charged. An attempt
+   * to answer an accepted validation is not recorded, because it is repeated.
    */
   const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
     const { caller, request, vatId } = question

@@ -39,8 +39,9 @@ interface MeasuredRequest {
 }
 
 /**
- * Counts the outcome of a validation and annotates its span. Other failures are caused by clients; the HTTP metrics count them. A failed
- * attempt to answer an accepted validation is no response, and is tried again: the task engine counts it.
+ * Counts the outcome of a validation and annotates its span. Outcomes are an answer, an outage of the sources, and a used-up
+ * quota; the HTTP metrics count other failures. A failed attempt to answer an accepted validation is not counted here: the task
+ * engine counts and repeats it.
  */
 export const validationMetrics =
   (request: MeasuredRequest) =>

@@ -116,8 +116,8 @@ interface Served {
 }
 
 /**
- * Returns the event of a verdict. The event of a live verdict contains
- * the answer; others have the position of the event that does.
+ * Returns the event of a verdict. The event of a live verdict contains the answer. Other events contain the position of the event
+ * with the answer.
  */
 export const eventOf = (
   question: Question,

@@ -18,8 +18,8 @@ const maxInputLength = 128
 const asciiUpper = (text: string) => text.replace(/[a-z]/gu, (letter) => letter.toUpperCase())
 
 /**
- * Removes ASCII spaces, hyphens and dots, and converts ASCII letters to
- * upper case. Other characters stay: `ı` is no letter, `１` no digit.
+ * Removes ASCII spaces, hyphens and dots, and converts ASCII letters to upper case. Letters and digits outside ASCII stay as they
+ * are, such as `ı` and `１`.
  */
 export const normalise = (input: string): string => asciiUpper(input.replace(/[ .-]/gu, ""))
 

@@ -8,7 +8,7 @@ import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** The body of a request for a key. Without a body the key has no name. */
-const Wish = [
+const NewApiKey = [
   Schema.Struct({
     name: Schema.optionalKey(KeyLabel.annotate({ description: "Your name for the key", examples: ["Shop, production"] }))
   }).annotate({ title: "NewApiKey" }),
@@ -52,7 +52,7 @@ const RevokedKey = Schema.Struct({ message: Schema.String }).annotate({
 export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
   .add(
     HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
-      payload: Wish,
+      payload: NewApiKey,
       success: CreatedKey.pipe(HttpApiSchema.status(201)),
       error: [
         ...bodyRefusals,

@@ -7,7 +7,7 @@ import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
 /** The body of a rotation. Without a body the old key stays valid for 24 hours. */
-const Wish = [
+const KeyRotation = [
   Schema.Struct({
     revoke_old: Schema.optionalKey(
       Schema.Boolean.annotate({
@@ -37,7 +37,7 @@ const RevokedKey = Schema.Struct({
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
     HttpApiEndpoint.post("rotate", "/v1/keys/rotate", {
-      payload: Wish,
+      payload: KeyRotation,
       success: RotatedKey.pipe(HttpApiSchema.status(201)),
       error: [
         ...bodyRefusals,

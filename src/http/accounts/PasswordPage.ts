@@ -5,7 +5,9 @@ import * as Page from "#http/site/Page.ts"
 export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
-/** The result of setting a password. `common` means the password; `unusable` and `expired` mean the link. */
+/**
+ * The result of setting a password. `common` says that the password is too common; `unusable` and `expired` are about the link.
+ */
 export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailable"
 
 const texts = {

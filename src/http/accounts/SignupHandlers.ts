@@ -31,7 +31,7 @@ export const layer = HttpApiBuilder.group(
     const verify = Effect.fnUntraced(function* (token: string) {
       const request = yield* HttpServerRequest.HttpServerRequest
       // Mail scanners open links with HEAD, which must not change anything (RFC 9110, 9.3.2).
-      const run = request.method === "HEAD" ? verification.look : verification.verify
+      const run = request.method === "HEAD" ? verification.check : verification.verify
       const outcome = run(Redacted.make(token))
       if (!Negotiation.prefersPage(request.headers["accept"])) {
         const result = Effect.map(outcome, ({ hasPassword }) => ({ message: hasPassword ? confirmed : confirmedOnly }))

@@ -47,8 +47,13 @@ export const layer = HttpApiBuilder.group(
       events: Effect.fnUntraced(function* ({ headers, query }) {
         const auditor = yield* CurrentAuditor
         const { cursor, limit = defaultLimit } = query
-        const refused = refusedIn(Object.keys(yield* HttpServerRequest.ParsedSearchParams), query, auditor, trail.types)
-        if (refused.length > 0) return yield* DecodeErrors.respond(refused)
+        const invalidFields = invalidFieldsOf(
+          Object.keys(yield* HttpServerRequest.ParsedSearchParams),
+          query,
+          auditor,
+          trail.types
+        )
+        if (invalidFields.length > 0) return yield* DecodeErrors.respond(invalidFields)
         const filter = yield* filterOf(query)
         const list = `audit/${auditor.auditorId}/${nameOf(filter)}`
         const after = cursor === undefined ? null : yield* cursors.decode(list, cursor)
@@ -70,8 +75,10 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       proof: Effect.fnUntraced(function* ({ headers, params: { subject } }) {
         if (!subjectForm.test(subject)) return yield* new NotInLog({ missing: "such event or receipt that you may read" })
-        const asked = /^\d{1,15}$/u.test(subject) ? { position: Number(subject) } : { receiptId: ReceiptId.normalize(subject) }
-        const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, asked)
+        const proofSubject = /^\d{1,15}$/u.test(subject)
+          ? { position: Number(subject) }
+          : { receiptId: ReceiptId.normalize(subject) }
+        const { line, position, proof, verifierKey } = yield* trail.prove(yield* CurrentProofReader, proofSubject)
         if (Option.contains(mediaType(headers.accept, [plain, json]), json)) {
           const rest = JSON.stringify({ proof, verifier_key: verifierKey }).slice(1)
           return rawJson(`{"position":${position},"event":${line},${rest}`)
@@ -107,7 +114,7 @@ const negotiated = { "cache-control": never, vary: "Accept" }
 const rawJson = (text: string, headers: Readonly<Record<string, string>> = { "cache-control": never }) =>
   HttpServerResponse.text(text, { contentType: json, headers })
 
-interface Asked {
+interface EventsQuery {
   readonly from?: DateTime.Utc
   readonly to?: DateTime.Utc
   readonly type?: string
@@ -118,9 +125,9 @@ interface Asked {
 }
 
 /** Returns the invalid fields of a query. Unknown filters are invalid, because an auditor would take an unfiltered answer for a filtered one. */
-const refusedIn = (
+const invalidFieldsOf = (
   names: ReadonlyArray<string>,
-  { account_id, key, type }: Asked,
+  { account_id, key, type }: EventsQuery,
   { accountId }: Auditor,
   types: ReadonlyArray<string>
 ) => [
@@ -140,7 +147,7 @@ const refusedIn = (
     : [])
 ]
 
-const filterOf = Effect.fnUntraced(function* (query: Asked) {
+const filterOf = Effect.fnUntraced(function* (query: EventsQuery) {
   const { account_id = null, from = null, key = null, receipt_id, to = null, type = null, vat_id } = query
   const receiptId = receipt_id === undefined ? null : ReceiptId.normalize(receipt_id)
   const vatId = vat_id === undefined ? null : (yield* Effect.fromResult(parse(vat_id))).value

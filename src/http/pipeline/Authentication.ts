@@ -61,7 +61,10 @@ export const makeCredentialOf = Effect.map(
     }
 )
 
-/** Creates a function that returns the pseudonym of a request's client, which has a keyed hash of its address. Signups and logins are limited by it. */
+/**
+ * Creates a function that returns the pseudonym of a request's client. The pseudonym contains a keyed hash of the client's
+ * address. The limits of signups and logins count by it.
+ */
 export const makeClientOf = Effect.zipWith(
   Identity,
   TrustedProxies,
@@ -124,9 +127,9 @@ export const layerLoginRequired = Layer.effect(
     const { byToken } = yield* LogIn
     return {
       bearer: Effect.fnUntraced(function* (httpEffect, { credential }) {
-        const found = yield* Effect.result(byToken(credential))
-        if (found._tag === "Failure") return yield* refuseLogin(found.failure)
-        return yield* Effect.provideService(httpEffect, CurrentAccount, found.success)
+        const session = yield* Effect.result(byToken(credential))
+        if (session._tag === "Failure") return yield* refuseLogin(session.failure)
+        return yield* Effect.provideService(httpEffect, CurrentAccount, session.success)
       })
     }
   })

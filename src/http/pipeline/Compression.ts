@@ -20,18 +20,18 @@ type Response = HttpServerResponse.HttpServerResponse
 /** Creates a function that returns the response, compressed if possible. */
 export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
   // Compressed bodies by their uncompressed bytes. A static document has the same bytes object in each response, so it is compressed once.
-  const done = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
+  const compressedBodies = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
   let running = 0
 
   const compressed = (plain: Uint8Array, coding: Coding): Effect.Effect<Uint8Array> => {
-    const known = done.get(plain)
-    const bytes = known?.get(coding)
+    const existing = compressedBodies.get(plain)
+    const bytes = existing?.get(coding)
     if (bytes !== undefined) return Effect.succeed(bytes)
     running += 1
     return compression.compressResponse(HttpServerResponse.uint8Array(plain), coding, levels[coding]).pipe(
       Effect.map(({ body }) => {
         const made = body._tag === "Uint8Array" ? body.body : plain
-        done.set(plain, (known ?? new Map<Coding, Uint8Array>()).set(coding, made))
+        compressedBodies.set(plain, (existing ?? new Map<Coding, Uint8Array>()).set(coding, made))
         return made
       }),
       Effect.ensuring(Effect.sync(() => (running -= 1)))

@@ -124,7 +124,10 @@ const unroutable = {
   TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive completely in time; send it again" }
 } as const satisfies Record<string, Problem>
 
-/** Returns status, headers and body of the response to a request that Node's HTTP server rejects. It is no effect, because the server runs none there. */
+/**
+ * Returns status, headers and body of the response to a request that Node's HTTP server rejects. A plain function, because Node
+ * reports these requests outside of Effect.
+ */
 export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
   const { headers, json, status } = partsOf(unroutable[reason], requestId)
   const allow = reason === "Connect" ? { allow: "GET, HEAD, POST, DELETE" } : {}

@@ -27,15 +27,15 @@ export const make = Effect.map(AccessLog, (logsAll) => {
 
   /** Returns the number of lines of this kind that were omitted since the last one; null if this line is omitted too. */
   const admit = (kind: string, now: number): number | null => {
-    const known = kinds.get(kind) ?? { until: 0, suppressed: 0 }
-    kinds.set(kind, known)
-    if (now < known.until) {
-      known.suppressed += 1
+    const entry = kinds.get(kind) ?? { until: 0, suppressed: 0 }
+    kinds.set(kind, entry)
+    if (now < entry.until) {
+      entry.suppressed += 1
       return null
     }
-    const { suppressed } = known
-    known.until = now + windowMs
-    known.suppressed = 0
+    const { suppressed } = entry
+    entry.until = now + windowMs
+    entry.suppressed = 0
     return suppressed
   }
 

@@ -15,7 +15,7 @@ const linkId = Schema.String.annotate({ description: "Id of the link", examples:
 export const openPath = "/v1/receipt-links"
 
 /** The body of a request for a link. Without a body the link has the default validity. */
-const Wish = [
+const NewLink = [
   Schema.Struct({
     expires_in_days: Schema.optionalKey(
       Schema.Int.check(Schema.isBetween(linkDays)).annotate({
@@ -60,7 +60,7 @@ const ofReceipt = [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
 
 const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:receipt_id/links", {
   params: { receipt_id },
-  payload: Wish,
+  payload: NewLink,
   success: CreatedLink.pipe(HttpApiSchema.status(201)),
   error: [
     ...bodyRefusals,

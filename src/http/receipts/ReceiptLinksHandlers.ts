@@ -38,7 +38,7 @@ export const layer = HttpApiBuilder.group(
       failure._tag === "ReceiptErased"
         ? Effect.catchTag(erased(failure), "StoreUnavailable", FailureResponses.problemOf)
         : FailureResponses.problemOf(failure)
-    const tellErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Errors.toResponse)
+    const respondErased = (failure: Parameters<typeof erased>[0]) => Effect.flatMap(erased(failure), Errors.toResponse)
 
     return handlers.handleAll({
       create: Effect.fnUntraced(function* ({ params, payload }) {
@@ -50,7 +50,7 @@ export const layer = HttpApiBuilder.group(
             url: `${site.publicUrl}${openPath}/${Redacted.value(token)}`,
             expires_at: expiresAt
           })),
-          Effect.catchTag("ReceiptErased", tellErased)
+          Effect.catchTag("ReceiptErased", respondErased)
         )
       }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ params }) {

@@ -24,14 +24,14 @@ type LinkedType = (typeof linkedTypes)[number]
 const common = { vary: "Accept, Accept-Language", "cache-control": "private, no-cache" }
 
 /** The request headers that select the representation; undefined if missing. */
-interface Wishes {
+interface AcceptHeaders {
   readonly accept?: string | undefined
   readonly "accept-language"?: string | undefined
 }
 
-export const languageOf = (wishes: Wishes) => Negotiation.language(wishes["accept-language"], receiptLanguages)
+export const languageOf = (accepts: AcceptHeaders) => Negotiation.language(accepts["accept-language"], receiptLanguages)
 
-export const linkedTypeOf = ({ accept }: Wishes): LinkedType =>
+export const linkedTypeOf = ({ accept }: AcceptHeaders): LinkedType =>
   Option.getOrElse(Negotiation.mediaType(accept, linkedTypes), () => linkedTypes[0])
 
 export const make = Effect.gen(function* () {
@@ -39,8 +39,13 @@ export const make = Effect.gen(function* () {
   const pdf = yield* ReceiptPdf
 
   /** Returns the page or the PDF. The limit of concurrent PDFs applies to each `readerId`. `pdfUrl` is the link to the PDF on the page. */
-  const show = Effect.fnUntraced(function* (readerId: string, record: ReceiptRecord, wishes: Wishes, options: ShowOptions) {
-    const language = languageOf(wishes)
+  const show = Effect.fnUntraced(function* (
+    readerId: string,
+    record: ReceiptRecord,
+    accepts: AcceptHeaders,
+    options: ShowOptions
+  ) {
+    const language = languageOf(accepts)
     const document = receiptDocument(record, language)
     if (options.mediaType === "text/html") {
       return Page.respond(receiptPage(document, crypto.sha256Hex, options.pdfUrl), common)
@@ -56,9 +61,9 @@ export const make = Effect.gen(function* () {
     })
   })
 
-  const represent = Effect.fnUntraced(function* (ownerId: string, record: ReceiptRecord, wishes: Wishes) {
-    const mediaType = Option.getOrElse(Negotiation.mediaType(wishes.accept, mediaTypes), () => mediaTypes[0])
-    if (mediaType !== "application/json") return yield* show(ownerId, record, wishes, { mediaType })
+  const represent = Effect.fnUntraced(function* (ownerId: string, record: ReceiptRecord, accepts: AcceptHeaders) {
+    const mediaType = Option.getOrElse(Negotiation.mediaType(accepts.accept, mediaTypes), () => mediaTypes[0])
+    if (mediaType !== "application/json") return yield* show(ownerId, record, accepts, { mediaType })
     return HttpApiSchema.withHeaders({ body: record.receipt, headers: common })
   })
 

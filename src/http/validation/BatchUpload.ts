@@ -5,7 +5,9 @@ import { csvReader } from "#http/validation/BatchCsv.ts"
 import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
-/** Limits of an upload. Lines are limited because empty ones cost time too. An item in JSON may have several lines. */
+/**
+ * Limits of an upload. The number of lines is limited because empty lines take time too. An item in JSON may have several lines.
+ */
 const bounds = { bytes: 20 * 1024 * 1024, lines: 500_000 }
 
 /** The upload is invalid and rejected as a whole. `line` is the number of the invalid line, from 1; null if the problem concerns no single line. */

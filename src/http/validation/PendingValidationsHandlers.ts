@@ -34,7 +34,7 @@ const makeRespond = Effect.map(Site, (site) => {
 })
 
 /** Returns the question of a submission. An empty field counts as not supplied. */
-const askedIn = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
+const requestOf = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
   input: vat_id,
   requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
   reference: reference === "" ? null : reference,
@@ -63,7 +63,7 @@ export const layer = HttpApiBuilder.group(
           submit({
             caller,
             key: Redacted.make(sent["x-api-key"] ?? ""),
-            request: { standing, ...askedIn(payload) },
+            request: { standing, ...requestOf(payload) },
             expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
             idempotencyKey: Option.getOrNull(idempotencyKey),
             wait,

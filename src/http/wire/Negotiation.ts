@@ -7,8 +7,8 @@ interface Preference {
   readonly quality: number
 }
 
-/** How much the client likes an offer: the quality from 0 (rejected) to 1, and how precisely the client named it (0: by `*`). */
-interface Liking {
+/** The rank of an offer for the client: its quality from 0 (rejected) to 1, and how precisely the header names it (0: by `*`). */
+interface Rank {
   readonly quality: number
   readonly precision: number
 }
@@ -30,18 +30,18 @@ const preferences = (header: string | undefined, all: string): ReadonlyArray<Pre
   })
 }
 
-const byLiking = Order.Struct({ quality: Order.flip(Order.Number), precision: Order.flip(Order.Number) })
+const byRank = Order.Struct({ quality: Order.flip(Order.Number), precision: Order.flip(Order.Number) })
 
 /**
  * Returns the offer with the highest quality. Of several it returns the most precisely named one, then the first one. Returns none if the
  * client accepts no offer.
  */
-const best = <Offer extends string>(offers: ReadonlyArray<Offer>, likingOf: (offer: Offer) => Liking): Option.Option<Offer> => {
-  const liked = offers.map((offer) => ({ offer, ...likingOf(offer) })).filter(({ quality }) => quality > 0)
-  return Option.map(Arr.head(Arr.sort(liked, byLiking)), ({ offer }) => offer)
+const best = <Offer extends string>(offers: ReadonlyArray<Offer>, rankOf: (offer: Offer) => Rank): Option.Option<Offer> => {
+  const ranked = offers.map((offer) => ({ offer, ...rankOf(offer) })).filter(({ quality }) => quality > 0)
+  return Option.map(Arr.head(Arr.sort(ranked, byRank)), ({ offer }) => offer)
 }
 
-const notNamed: Liking = { quality: 0, precision: 0 }
+const notNamed: Rank = { quality: 0, precision: 0 }
 
 /** Returns the media type that the client prefers; none if it accepts no offer. The most precise range that covers a type decides about it. */
 export const mediaType = <Offer extends string>(
@@ -51,10 +51,10 @@ export const mediaType = <Offer extends string>(
   const accepted = preferences(header, "*/*")
   return best(offers, (offer) => {
     const ranges = ["*/*", `${offer.split("/", 1).join("")}/*`, offer]
-    const likings = ranges.flatMap((range, precision) =>
-      accepted.filter((one) => one.range === range).map(({ quality }): Liking => ({ quality, precision }))
+    const ranks = ranges.flatMap((range, precision) =>
+      accepted.filter((one) => one.range === range).map(({ quality }): Rank => ({ quality, precision }))
     )
-    return likings.at(-1) ?? notNamed
+    return ranks.at(-1) ?? notNamed
   })
 }
 

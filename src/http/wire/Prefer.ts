@@ -1,7 +1,10 @@
 /** Reads the header Prefer (RFC 7240, read 2026-11): whether a request may be answered later, and how long the client waits before that. */
 import { Duration } from "effect"
 
-/** Returns how long to wait for an answer; without one by then the request is accepted and answered later. Returns null if the client does not allow that. */
+/**
+ * Returns how long a request waits for an answer, before it is accepted and answered later. Returns null if the client does not
+ * allow a later answer.
+ */
 export const asyncWait = (header: string | undefined, longestSeconds: number): Duration.Duration | null => {
   const preferences = (header ?? "").split(",").map((part) => (part.split(";", 1)[0] ?? "").trim().toLowerCase())
   if (!preferences.includes("respond-async")) return null

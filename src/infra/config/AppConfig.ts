@@ -1,4 +1,4 @@
-/** The settings of the service, read once from the environment at start. The only module that reads the environment. */
+/** The settings of the service, read once from the environment at start. No other module reads the environment. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import {
   Array as Arr,
@@ -173,7 +173,10 @@ export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
   return urlOf(name, port)
 }
 
-/** Returns the sender of mails. `name` is the host name that a mail server is told; undefined means the machine's name. */
+/**
+ * Returns the settings for the sender of mails. `name` is the host name that the service announces to the mail server; undefined
+ * means the host name of the machine.
+ */
 export const letterheadOf = (config: Settings) => {
   const publicUrl = publicUrlOf(config)
   const host = new URL(publicUrl).hostname

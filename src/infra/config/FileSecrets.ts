@@ -1,7 +1,10 @@
 /** Reads secrets from files, as orchestrators mount them: DATABASE_URL_FILE is the path of a file that contains DATABASE_URL. */
 import { Effect, FileSystem, Schema } from "effect"
 
-/** Does not include NOTARY_KEY: NotaryKeys.ts reads the file of NOTARY_KEY_FILE, and only to sign. */
+/**
+ * The secrets that may be in a file. NOTARY_KEY is not one of them: NotaryKeys.ts reads the file of NOTARY_KEY_FILE, and only in
+ * a process that signs.
+ */
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL", "API_KEY"]
 
 /** The names of the settings that contain a file's path, e.g. `DATABASE_URL_FILE`. */

@@ -19,7 +19,7 @@ export const HttpUrl = Schema.String.check(
 )
 /** A URL to which paths are appended. */
 const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected a URL without ? and #" }))
-/** False for a user name or password with unescaped special characters, which would fail only when the URL is used. */
+/** Returns false for a user name or password with unescaped special characters. Such a URL would fail only when it is used. */
 const hasReadablePassword = (text: string) =>
   URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
 const hasPortAndTls = (text: string) => {

@@ -11,8 +11,8 @@ const minLength = 10
 const foreign: ReadonlySet<string> = new Set(["OTEL_BLRP_SCHEDULE_DELAY"])
 
 /**
- * Returns a provider of the settings in `env`, which notes the names that are read. Then `misspelled` finds a misspelled name
- * among the others. `others` are known names that the provider is not asked for.
+ * Returns a ConfigProvider for `env` that records the names of the settings that are read. `misspelled` compares the other names
+ * in `env` with them. `others` are known settings that another module reads.
  */
 export const settingNames = (env: Readonly<Record<string, string>>, others: ReadonlyArray<string>) => {
   const known = new Set(others)

@@ -36,7 +36,7 @@ export const make = Effect.fn("EmbeddedPostgres.make")(
     const cluster = yield* Cluster.prepare(options.dir)
     const mode = options.mode ?? "own"
     const joined = yield* Effect.acquireRelease(
-      ScopedRef.fromAcquire(Effect.interruptible(join(cluster, mode, options))).pipe(Effect.retry(soon(options))),
+      ScopedRef.fromAcquire(Effect.interruptible(join(cluster, mode, options))).pipe(Effect.retry(startRetry(options))),
       (ref) => Effect.flatMap(ScopedRef.get(ref), ({ session }) => leave(cluster, mode, session))
     )
     yield* Effect.forkScoped(Effect.ignore(Server.trimLog(cluster)).pipe(Effect.repeat(Schedule.spaced("1 minute"))))
@@ -81,13 +81,16 @@ const isOwned = (cause: Cause.Cause<EmbeddedPostgresError>) =>
   Option.exists(Cause.findErrorOption(cause), (error) => error.reason === "owned")
 
 /** Retries while a server stops, or while another process starts one. */
-const soon = (options: EmbeddedPostgresOptions) => ({
+const startRetry = (options: EmbeddedPostgresOptions) => ({
   schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "10 seconds" })),
   while: ({ reason }: EmbeddedPostgresError) => reason === "not_ready" || (reason === "port_in_use" && options.port === undefined)
 })
 
-/** Restarts a killed server until it runs: its memory may not be released yet, or disk or memory may be short. */
-const patiently = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
+/**
+ * The schedule of restarts after the server was killed. A restart may fail because the memory of the killed server is not
+ * released yet, or because disk or memory is short.
+ */
+const restartSchedule = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("10 seconds")]).pipe(
   Schedule.upTo({ duration: "10 minutes" })
 )
 
@@ -107,7 +110,7 @@ const keepServing = Effect.fnUntraced(function* (
   const { port } = (yield* ScopedRef.get(joined)).session.server
   const rejoin = ScopedRef.set(joined, Effect.interruptible(join(cluster, "own", { ...options, port }))).pipe(
     Effect.tapError((error) => Effect.logWarning(`Postgres is not running yet: ${error.message}`)),
-    Effect.retry(patiently)
+    Effect.retry(restartSchedule)
   )
   yield* Effect.flatMap(ScopedRef.get(joined), ({ session }) => Session.untilLost(session)).pipe(
     Effect.andThen(Effect.logWarning(`The Postgres of ${cluster.directory} ended; restarting it`)),

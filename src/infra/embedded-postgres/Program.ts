@@ -56,7 +56,7 @@ export const run = (file: string, args: ReadonlyArray<string>, options: ProgramO
 
 /**
  * Starts a program that outlives this process. It gets its own session, so that Ctrl-C in the terminal reaches only this process.
- * Its output is appended to the file `log`, because a pipe that nobody reads would block the program.
+ * Its output is appended to the file `log`, because a pipe without a reader would block the program.
  */
 export const spawnDetached = (file: string, args: ReadonlyArray<string>, options: ProgramOptions & { readonly log: string }) =>
   Effect.acquireUseRelease(

@@ -20,8 +20,8 @@ interface StartOptions {
   readonly flags: ReadonlyArray<string>
 }
 
-/** Timeout of a start, which after a crash reads up to a few GiB of write-ahead log. */
-const startPatience: Duration.Input = "5 minutes"
+/** Timeout of a start. After a crash, a start reads up to a few GiB of write-ahead log. */
+const startTimeout: Duration.Input = "5 minutes"
 
 const poll = Schedule.spaced("20 millis")
 
@@ -42,10 +42,11 @@ export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluste
   const described = describe(text)
   if (Option.isNone(described) || !isAlive(described.value.pid)) return Option.none<EmbeddedPostgresServer>()
   const command = yield* commandOf(described.value.pid)
-  // An unknown program may be a server of this database. Then Postgres refuses to start a second one.
+  // The command line is unreadable, so the process may be a server of this database. In that case Postgres refuses to start a
+  // second one.
   if (Option.isNone(command)) return Option.none<EmbeddedPostgresServer>()
   if (isPostgres(command.value)) return command.value.includes(cluster.data) ? described : Option.none<EmbeddedPostgresServer>()
-  // Another program has this process id; Postgres would take it for a server and not start.
+  // Another program has this process id. Postgres would mistake it for a running server and refuse to start.
   yield* fs.remove(file, { force: true })
   return Option.none<EmbeddedPostgresServer>()
 })
@@ -54,7 +55,7 @@ export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluste
 export const awaitReady = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster, server: EmbeddedPostgresServer) {
   const result = yield* find(cluster).pipe(
     Effect.repeat({ schedule: poll, until: (current) => !isSame(current, server.pid) || isReady(current, server.pid) }),
-    boundedBy(startPatience, cluster)
+    boundedBy(startTimeout, cluster)
   )
   if (isReady(result, server.pid)) return result.value
   return yield* new EmbeddedPostgresError({
@@ -75,7 +76,7 @@ export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostg
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   const result = yield* find(cluster).pipe(
     Effect.repeat({ schedule: poll, until: (current) => hasEnded() || isReady(current, pid) }),
-    boundedBy(startPatience, cluster),
+    boundedBy(startTimeout, cluster),
     Effect.onError(() => Effect.sync(() => child.kill("SIGQUIT")))
   )
   if (isReady(result, pid)) return result.value
@@ -84,7 +85,7 @@ export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostg
 
 /** Stops the server of this database if it still has the process id `pid`. Closes connections at once and loses no committed data. */
 export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
-  for (const { signal, timeout } of endings) {
+  for (const { signal, timeout } of shutdownSignals) {
     if (!isSame(yield* find(cluster), pid)) return
     // Fails if the process has ended in the meantime.
     yield* Effect.ignore(Effect.try(() => process.kill(pid, signal)))
@@ -99,7 +100,7 @@ export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgre
 })
 
 /** Signals for a fast, then an immediate shutdown (https://www.postgresql.org/docs/18/server-shutdown.html, read 2026-11). */
-const endings = [
+const shutdownSignals = [
   { signal: "SIGINT", timeout: "10 seconds" },
   { signal: "SIGQUIT", timeout: "5 seconds" }
 ] as const
@@ -120,7 +121,7 @@ const serverArguments = (cluster: EmbeddedPostgresCluster, options: StartOptions
   cluster.dataArgument,
   "-p",
   String(options.port),
-  // Postgres ignores the last setting: it shows in the process list which data this server has (see `find`).
+  // Postgres ignores vatproof.data. The setting shows the data folder of the server in the process list, where `find` reads it.
   ...[...settings, `vatproof.data=${cluster.data}`].flatMap((setting) => ["-c", setting]),
   ...options.flags
 ]
@@ -146,8 +147,8 @@ const PidFile = Schema.Struct({
 const decodePidFile = Schema.decodeUnknownOption(PidFile)
 
 /**
- * Reads lines 1, 4 and 8 of `postmaster.pid` (https://www.postgresql.org/docs/18/storage-file-layout.html and `pidfile.h`, read
- * 2026-11).
+ * Parses the process id, port and status from lines 1, 4 and 8 of `postmaster.pid`
+ * (https://www.postgresql.org/docs/18/storage-file-layout.html and `pidfile.h`, read 2026-11).
  */
 const describe = (text: string): Option.Option<EmbeddedPostgresServer> => {
   const lines = text.split("\n").map((line) => line.trim())

@@ -1,8 +1,8 @@
 /**
  * The session of one process on an embedded server: a connection and its locks.
  *
- * Advisory locks end with the process that holds them, however it ends, and with the server. Unlike a lock file, they leave
- * nothing behind that a later start would have to judge.
+ * Advisory locks end with the process that holds them, even if it is killed, and with the server. Unlike a lock file, they leave
+ * nothing behind.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Queue } from "effect"

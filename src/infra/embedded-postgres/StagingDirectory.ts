@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, FileSystem, Option, Path } from "effect"
 
-/** An older directory is abandoned: the programs that use one run for at most 2 minutes. */
+/** Age at which a directory counts as abandoned. A program that uses one runs for at most 2 minutes. */
 const maxAgeMs = 600_000
 
 /** Creates an empty directory of mode 700 in `directory`, removed with the scope, and removes abandoned ones. */

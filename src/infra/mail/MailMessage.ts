@@ -18,7 +18,9 @@ export interface MailMessage {
 /** Marks the mail as automatic, so that other programs do not answer (RFC 3834, section 5; Exchange has its own header). */
 const automatic = { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" }
 
-/** Returns a MIME part. It needs no encoding, because texts are ASCII in short lines: a link can be copied from the file. */
+/**
+ * Returns a MIME part. It needs no encoding, because the texts are ASCII in short lines. So a link can be copied from the file.
+ */
 const part = (type: string, content: string) => ({
   contentType: type,
   raw: `Content-Type: ${type}; charset=us-ascii\r\nContent-Transfer-Encoding: 7bit\r\n\r\n${content.replace(/\n/gu, "\r\n")}`

@@ -73,7 +73,7 @@ const moment = DateTime.formatUtc({
 
 const dateOf = (at: DateTime.Utc) => `${moment(at).replace(" at ", ", ")} UTC`
 
-/** Returns the same text as plain text and as HTML. */
+/** Returns the subject of a mail, and its text both as plain text and as HTML. */
 export const compose = (sender: Sender, mail: OutgoingMail): MailText => {
   const name = sender.serviceName.charAt(0).toUpperCase() + sender.serviceName.slice(1)
   const { host } = new URL(sender.publicUrl)

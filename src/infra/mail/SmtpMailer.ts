@@ -29,7 +29,7 @@ const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
     const { bytes, envelope } = yield* MailMessage.make(options, mail)
     const { response } = yield* Effect.tryPromise({
       try: (signal) => transport.sendMail({ envelope, raw: bytes, signal }),
-      catch: verdict
+      catch: classify
     }).pipe(
       Effect.timeoutOrElse({
         duration: deliveryTimeout,
@@ -68,7 +68,7 @@ const serverOf = (options: SmtpMailerOptions) => {
  * Classifies a failure. A 5xx reply to the recipient or the mail is final. An operator can fix any other failure, such as a wrong
  * password or a rejected sender, so the mail is tried again.
  */
-const verdict = (error: unknown): MailDeferred | MailRefused => {
+const classify = (error: unknown): MailDeferred | MailRefused => {
   const reply = text(error, "response")
   if (reply === "") return new MailDeferred({ reason: text(error, "originalCode") || text(error, "code") || "failed" })
   const step = text(error, "command")

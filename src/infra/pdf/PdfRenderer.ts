@@ -68,9 +68,9 @@ const make = Effect.gen(function* () {
   const render = Effect.fn("PdfRenderer.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true
-      const asking = Effect.suspend(() => (isWanted ? renderInThread(document) : unavailable))
+      const renderIfWanted = Effect.suspend(() => (isWanted ? renderInThread(document) : unavailable))
       const work = queue
-        .admit(keyId, queue.inSlot(keyId, asking), rejected)
+        .admit(keyId, queue.inSlot(keyId, renderIfWanted), rejected)
         .pipe(Effect.timeoutOrElse({ duration: timeout, orElse: () => unavailable }))
       return Effect.flatMap(Effect.forkIn(work, scope), Fiber.join).pipe(
         Effect.onInterrupt(() =>

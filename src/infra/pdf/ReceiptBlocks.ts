@@ -1,4 +1,4 @@
-/** The blocks of a printed receipt. */
+/** Draws the blocks of a receipt's PDF: tables, lists, paragraphs and exact texts. */
 import { Array as Arr } from "effect"
 import type { Attachment, ComparedField, Fact } from "#domain/receipts/document/ReceiptDocument.ts"
 import { receiptFonts } from "#infra/pdf/ReceiptFonts.ts"

@@ -33,8 +33,8 @@ const load = (name: string, location: string): ReceiptFont => {
 
 /**
  * Requests every glyph by its character, so that all text of a PDF can be copied and searched. fontkit caches a glyph with the
- * text of its first use, and a part of another glyph gets no text: after a receipt with "í", the "ı" of a later one had no text.
- * If two characters share a glyph, the one that Unicode normalization keeps wins.
+ * text of its first use. Without this, a glyph that is first used as a part of another one, such as "ı" in "í", would have no
+ * text. If two characters share a glyph, it gets the character that Unicode normalization keeps.
  */
 const nameGlyphs = (font: Font | FontCollection, codePoints: ReadonlySet<number>) => {
   if (!("glyphForCodePoint" in font)) return

@@ -21,7 +21,7 @@ export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") 
 /** Migrates the database and opens the service's connections. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
-    // A worker's database belongs to the process that started it.
+    // The process that started a worker owns the database.
     const url = yield* databaseUrl(Workers.isWorker ? "attach" : "own")
     const { databaseWait } = yield* AppConfig
     const migrated = Migrations.layer.pipe(
@@ -47,11 +47,11 @@ export const migrate = Effect.scoped(
  * its schema is older: commands never create a database or change the schema.
  */
 export const existingUrl = Effect.gen(function* () {
-  const { dataDir, databaseUrl: given } = yield* AppConfig
+  const { dataDir, databaseUrl: configured } = yield* AppConfig
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const directory = path.resolve(dataDir, "postgres")
-  if (Option.isNone(given) && !(yield* fs.exists(directory))) {
+  if (Option.isNone(configured) && !(yield* fs.exists(directory))) {
     const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL as the service has them`
     return yield* new Migrations.DatabaseNotReady({ message })
   }

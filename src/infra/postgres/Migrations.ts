@@ -53,7 +53,7 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
 
 /**
  * Lock timeout of a migration, and how long it keeps retrying. While a migration waits for a lock, all later queries of the table
- * wait behind it, even reads. So it must not wait for as long as a dump takes.
+ * wait behind it, even reads. A short timeout ends this wait, for example while a dump holds the lock.
  */
 const lockTimeout = Duration.seconds(2)
 const lockRetryFor = Duration.minutes(10)
@@ -93,7 +93,7 @@ export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
  * Prefix of a numbered file that is compatible with older versions: they may start on its database, during a roll-out or after a
  * rollback. After any other file, older versions refuse to start.
  */
-const goesWithOlder = "expand_"
+const compatiblePrefix = "expand_"
 
 /** Returns the number of a numbered file; 0 for any other file. */
 const numberOf = ({ name }: { readonly name: string }) => Number(/^\d{4}(?=_)/u.exec(name)?.[0] ?? 0)
@@ -104,7 +104,9 @@ const newestOf = (named: ReadonlyArray<{ readonly name: string }>) => Math.max(0
 const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationFile>) {
   const applied = yield* findApplied()
   const [newestFile, newestApplied] = [newestOf(files), newestOf(applied)]
-  const unknown = applied.filter((row) => numberOf(row) > newestFile && !row.name.slice("0000_".length).startsWith(goesWithOlder))
+  const unknown = applied.filter(
+    (row) => numberOf(row) > newestFile && !row.name.slice("0000_".length).startsWith(compatiblePrefix)
+  )
   if (unknown.length > 0) {
     const message = `The database is newer than this version, which does not know ${namesOf(unknown)}: start a version that does`
     return yield* new MigrationRefused({ message })
@@ -136,7 +138,7 @@ export const functionBodies = Effect.map(
 )
 
 /** Files that create projections or objects that refer to them. */
-const ofProjections: ReadonlySet<string> = new Set(["projections", "views", protection])
+const projectionFiles: ReadonlySet<string> = new Set(["projections", "views", protection])
 
 /** Recreates dropped tables of the schema vatproof, empty, with all dependent objects. */
 export const restore = Effect.fn("Migrations.restore")(function* (tables: ReadonlyArray<string>) {
@@ -148,7 +150,7 @@ export const restore = Effect.fn("Migrations.restore")(function* (tables: Readon
   })
   const missing = yield* Effect.forEach(tables, find)
   if (missing.flat().length === 0) return
-  const files = (yield* migrationFiles()).filter(({ name }) => ofProjections.has(name))
+  const files = (yield* migrationFiles()).filter(({ name }) => projectionFiles.has(name))
   yield* Effect.forEach(files, apply, { discard: true }).pipe(sql.withTransaction)
 })
 

@@ -16,8 +16,8 @@ export interface PostgresOptions {
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
 /**
- * Makes the planner use an index, which every statement has: a plan that was made while a table was small must still be good when
- * the table is large. SQL functions have the same settings, because auditors call some of them in other sessions.
+ * Makes the planner use indexes. Every statement has one, and a plan that was made for a small table must stay good when the
+ * table grows. The SQL functions set the same, because auditors call some of them in sessions without these settings.
  */
 const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
 
@@ -55,8 +55,8 @@ export const layer = (options: PostgresOptions) =>
   )
 
 /**
- * Waits until the server answers, which may start at the same time as the service, or later. Never fails: the first query reports
- * other problems, and a server that is still absent after `retryFor`.
+ * Waits until the server answers, at most for `retryFor`, because the server may start later than the service. Never fails: the
+ * first query reports a server that is still absent, and all other problems.
  */
 export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retryFor: Duration.Duration) {
   if (Duration.isZero(retryFor)) return

@@ -12,7 +12,9 @@ import type { Conduct } from "#infra/sandbox/Fault.ts"
 import type { Specimen } from "#infra/sandbox/Register.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 
-/** The behaviour of both sources for one VAT ID. `disclosed` says what the member state returns (all data without it). */
+/**
+ * The behaviour of both sources for one VAT ID. `disclosed` limits the data that the member state returns; absent means all data.
+ */
 export interface Magic {
   readonly meaning: string
   readonly vies: Conduct

@@ -33,7 +33,7 @@ const decode = Schema.decodeUnknownOption(CheckVatRequest)
 const undisclosed = "---"
 
 /** Member states that never disclose names and addresses. */
-const discreet: ReadonlySet<string> = new Set(["DE", "ES"])
+const undisclosing: ReadonlySet<string> = new Set(["DE", "ES"])
 
 const parts = ["Name", "Street", "PostalCode", "City", "CompanyType"] as const
 type Part = (typeof parts)[number]
@@ -117,7 +117,7 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
   const { disclosed, specimen } = magicOf(vatId)
   const company = companyOf(vatId, specimen)
   const state = vatId.memberState.prefix
-  const silent = !valid || discreet.has(state) || disclosed === "nothing"
+  const silent = !valid || undisclosing.has(state) || disclosed === "nothing"
   return json(200, valid ? "VALID" : "INVALID", {
     countryCode: state,
     vatNumber: vatId.number,
@@ -130,7 +130,10 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
   })
 }
 
-/** Returns the keys about the trader: of Germany only the name's, of Spain those of the request, else all (recorded). */
+/**
+ * Returns the fields about the trader, as recorded answers have them: for Germany only the name, for Spain only the fields of the
+ * request, for other member states all.
+ */
 const traderKeys = (state: string, request: CheckVatRequest, company: Company | undefined): object => {
   if (state === "DE") return { traderName: request.traderName || undisclosed, traderNameMatch: "NOT_PROCESSED" }
   const sent = parts.map((part) => [part, request[`trader${part}`] || undefined] as const)

@@ -20,8 +20,8 @@ const hashBytes = 32
 
 /**
  * Two hashes are computed at a time: each takes 19 MiB and one of Node's four worker threads, which file access and DNS need too.
- * `capacity` attempts in progress are a few seconds of work. `perKey` limits those of one client address: an office behind one
- * address needs a few.
+ * `capacity` attempts in progress are a few seconds of work. `perKey` limits the attempts of one client address, which a whole
+ * office may share.
  */
 const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
 const retryAfterSeconds = 2
@@ -52,7 +52,10 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const queue = yield* FairQueue.make(bounds)
 
-  /** Hashes a password. NFKC makes equal what keyboards compose differently (NIST SP 800-63B-4, 3.1.1.2, read 2026-11). */
+  /**
+   * Hashes a password. Normalizes it with NFKC, because keyboards compose the same character differently (NIST SP 800-63B-4,
+   * 3.1.1.2, read 2026-11).
+   */
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 

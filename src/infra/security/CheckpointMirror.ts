@@ -1,6 +1,6 @@
 /**
  * Pushes signed checkpoints to a location outside the control of the database's administrators: a folder, or an HTTPS URL that
- * accepts PUT. Runs in the background, at most once a minute; a newer checkpoint replaces a failed one.
+ * accepts PUT. Runs in the background, at most once a minute. After a failed push, the next push has the newest checkpoint.
  */
 import { Clock, DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"

@@ -19,7 +19,7 @@ export interface HttpListenerOptions {
   readonly refusal: (reason: HttpRefusal.RefusalReason, requestId: string) => HttpRefusal.Refusal
   /** How long requests may continue after the server has stopped listening. Later ones are interrupted. */
   readonly grace: Duration.Duration
-  /** Closes a connection on which nothing moves for this long (default: 66 s). */
+  /** Closes a connection without traffic for this long (default: 66 s). */
   readonly stalled?: Duration.Duration
   /** Limit of open connections (default: 8,192). */
   readonly maxConnections?: number
@@ -47,8 +47,8 @@ const checkIntervalMs = 2_000
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
 /**
- * How long an idle connection stays open after the server has stopped listening: its client may be about to send a request, which is answered
- * with `Connection: close`. A worker that has a successor leaves its connections the time that it has announced to them.
+ * How long an idle connection stays open after the server has stopped listening: its client may be about to send a request, which
+ * is answered with `Connection: close`. A worker that has a successor keeps idle connections open for the announced idle timeout.
  */
 const idleGrace = Duration.millis(300)
 const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)

@@ -24,7 +24,7 @@ export interface Question {
   readonly company: CompanyData | null
 }
 
-/** How a field compares: A match, B no match, C not asked, D not disclosed by the member state. */
+/** The letter for the comparison of a field: A match, B no match, C not asked, D not disclosed by the member state. */
 export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
 export type MatchLetter = typeof MatchLetter.Type
 

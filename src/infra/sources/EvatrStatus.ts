@@ -1,6 +1,7 @@
 /**
- * The BZSt's 26 status codes. They alone decide, never the HTTP status: verdicts arrive with 200, 400 and 404, and the BZSt's
- * documents disagree about several others. `http` is the HTTP status in its list of status messages; null if it has none there.
+ * The BZSt's 26 status codes. The code of an answer alone decides its meaning, never the HTTP status: verdicts arrive with 200,
+ * 400 and 404, and the BZSt's documents disagree about the HTTP status of several codes. `http` is the HTTP status in the BZSt's
+ * list of status messages; null if the list has none.
  *
  * Sources: https://api.evatr.vies.bzst.de/app/v1/info/statusmeldungen and the OpenAPI document of version 1.2.3.14 (read
  * 2026-11). The meanings are our words, not the BZSt's.
@@ -8,7 +9,7 @@
 import { Schema } from "effect"
 import type { Fault } from "#infra/sources/SourceHttp.ts"
 
-/** One code: its verdict, or the reason for having none. `meaning` completes "The BZSt said that …". */
+/** One code: its verdict, or the fault of a code that is no verdict. `meaning` completes "The BZSt said that …". */
 export interface EvatrStatus {
   readonly http: number | null
   readonly meaning: string
@@ -25,7 +26,7 @@ const requesterRejected: Fault = { reason: "requester_rejected", scope: "questio
 const verdict = (http: number, outcome: "valid" | "invalid", meaning: string): EvatrStatus => ({ http, outcome, meaning })
 const noVerdict = (http: number | null, outcome: Fault, meaning: string): EvatrStatus => ({ http, outcome, meaning })
 
-/** Returns the entry of a code that the BZSt describes as: it cannot answer now, try again later. */
+/** Returns the entry of a code that means: the BZSt cannot answer now, and asks to try again later. */
 const transient = (http: number) =>
   noVerdict(
     http,
@@ -77,5 +78,5 @@ const rows = {
 /** Every published code. */
 export const evatrStatuses: ReadonlyMap<string, EvatrStatus> = new Map(Object.entries(rows))
 
-/** The fault of an unpublished code: the source cannot answer now, and may later. */
+/** The fault of an unpublished code: the source counts as unavailable, and a later retry is allowed. */
 export const unknownStatus: Fault = { reason: "unavailable", scope: "source", retry: "later" }

@@ -1,6 +1,6 @@
 /**
- * One official source behind its guards: single flight for equal questions, a bound on calls in flight, breakers (rules 22, 23). The
- * guards belong to this replica alone.
+ * One official source behind its guards: single flight for equal questions, a bulkhead per member state, circuit breakers (rules
+ * 22, 23). Each replica has guards of its own.
  */
 import { Cache, Clock, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"
 import type { VatId } from "#domain/vat/VatId.ts"
@@ -13,7 +13,7 @@ import { hung, maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
 export interface SourceQuestion {
   readonly vatId: VatId
   readonly requester: VatId | null
-  /** Whether concurrent callers may share the answer. An answer with a consultation number belongs to the caller who asked. */
+  /** True if concurrent callers may share the answer. An answer with a consultation number belongs to one caller. */
   readonly isShared: boolean
   /** True if no client waits for the answer. */
   readonly isBackground?: boolean
@@ -24,7 +24,9 @@ export interface ResilientSourceOptions<A extends Answer> {
   readonly ask: (question: SourceQuestion) => Effect.Effect<A, SourceFailure>
   /** A cheap request for the state of the source itself. */
   readonly probe: Effect.Effect<unknown, SourceFailure>
-  /** Calls in flight per member state's register: the authorities publish no limit, and bar clients that ask too much. */
+  /**
+   * Maximum number of calls in flight per member state. The authorities publish no limit, and block clients that call too often.
+   */
   readonly concurrentPerMemberState: number
   /** Timeout of one call. */
   readonly timeout: (vatId: VatId) => Duration.Input
@@ -32,13 +34,16 @@ export interface ResilientSourceOptions<A extends Answer> {
 
 /** Timeout of the wait for a free slot; after it a question fails as `saturated`. */
 const slotTimeout = "10 seconds"
-/** A source that blocks our address is not asked for this long. */
+/** Pause of the calls of a source that blocks the address of the service. */
 const blockedPauseMs = Duration.toMillis("10 minutes")
 /** Limit of different questions in flight, far above the number of slots. */
 const maxFlights = 100_000
 /** Longer than the connect timeout (SourceHttp), so that a probe that hangs differs from a source that is unreachable. */
 const probeTimeout = "6 seconds"
-/** For this long after a live failure a probe does not close a breaker: a probe calls another endpoint, which may answer in an outage. */
+/**
+ * Time after a failed live call in which an open circuit is not probed. A probe calls another endpoint, which may answer during
+ * an outage and would close the circuit.
+ */
 const probeGraceMs = Duration.toMillis("20 seconds")
 
 export const make = Effect.fnUntraced(function* <A extends Answer>(options: ResilientSourceOptions<A>) {
@@ -54,7 +59,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
   const observe = (ended: SourceHealth.Ended) => {
     const { endedMs, failure } = ended
-    // The source was not asked.
+    // The source was not called.
     if (failure?.reason === "over_budget") return Effect.void
     health.observeCall(ended)
     // A failure of the question alone says nothing about the source.
@@ -67,7 +72,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   const behindBreakers = <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
     whenEnded(call, observe).pipe(breaker.source, breaker.memberState(prefix))
 
-  /** Makes a call about a VAT ID behind the guards. It is not shared. */
+  /** Calls the source about a VAT ID behind the guards. Other callers do not share the call. */
   const through = <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>): Effect.Effect<B, SourceFailure> =>
     Effect.flatMap(pause.isOn, (isPaused) => {
       if (isPaused) return Effect.fail(SourceBreaker.circuitOpen(source))
@@ -175,8 +180,8 @@ const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: So
   })
 
 /**
- * Runs `note` if the last caller abandons the call after `graceMs`: then the call counts as a timeout. Callers often have shorter
- * timeouts than the call, so a hanging register would never open its breaker.
+ * Runs `note` if the last caller abandons the call after `graceMs` or later. The call then counts as a timeout. Without this, a
+ * hanging register would never open its breaker, because callers often have shorter timeouts than the call.
  */
 const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, note: Effect.Effect<void>) =>
   Effect.clockWith((clock) => {
@@ -208,7 +213,7 @@ class Flight implements Equal.Equal {
   private readonly key: string
   constructor(question: SourceQuestion) {
     this.question = question
-    // A background question may be refused by the budget when a client's question is not.
+    // Background questions and clients' questions share no call, because the budget may refuse only the background question.
     this.key = `${question.vatId.value}/${question.requester?.value ?? ""}/${question.isBackground === true ? "background" : ""}`
   }
   [Equal.symbol](that: Equal.Equal): boolean {

@@ -11,7 +11,7 @@ import { maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
 const failuresToOpen = { source: 2, memberState: 3 }
 /** An open circuit lets a call through after 5 s at first and 10 s at most, so that traffic resumes soon after an outage. */
 const openDuration = Schedule.min([Schedule.exponential("5 seconds"), Schedule.spaced("10 seconds")])
-/** The longest pause that a source may ask for. */
+/** The longest pause that a source can request. */
 const maxOpenDuration = Duration.seconds(maxRetryAfterS)
 
 export const make = Effect.fnUntraced(function* (source: SourceName) {
@@ -51,8 +51,9 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     /** Guards a call by the breaker of a member state's register. */
     memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
     /**
-     * Guards a probe. Its failure counts only if it concerns the whole source: a broken status page is no outage. `isFailing`: live calls
-     * fail as well. While the circuit is closed, its success does not reset the failures of live calls.
+     * Guards a probe. A failed probe counts only if its failure concerns the whole source, because a broken status page is no
+     * outage. A successful probe closes an open circuit, but does not reset the failures of live calls. `isFailing` says whether
+     * live calls fail as well.
      */
     probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>, isFailing: boolean) {
       const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
@@ -64,9 +65,12 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     isSourceOpen,
     /** The circuits that a call about a VAT ID of this member state passes. */
     circuits: (prefix: string): ReadonlyArray<Circuit> => [circuitOf(source), circuitOf(prefix)],
-    /** Whether a call would be rejected now. After the open time it would not, although the circuit is not closed yet. */
+    /**
+     * Returns true if a call would be rejected now. After the open time a call is let through, although the circuit is not closed
+     * yet.
+     */
     refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
-    /** Seconds until an open circuit lets a call through again; null where it is not open. */
+    /** Seconds until an open circuit lets a call through again; null if it is not open. */
     opensInSeconds: Effect.map(stateOf(sourceBreaker, source), (state) =>
       state._tag === "Open" ? Math.ceil(Duration.toSeconds(state.retryAfter)) : null
     )
@@ -107,7 +111,7 @@ const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
-/** Returns true if a failure in one scope says nothing about the other: the call was not made, or got no answer (no code). */
+/** Returns true if a failure in one scope says nothing about other scopes: the call was not made, or got no answer (no code). */
 const saysNothing = ({ code, reason }: SourceFailure) =>
   reason === "saturated" || reason === "circuit_open" || reason === "over_budget" || (reason === "timeout" && code === null)
 

@@ -1,4 +1,4 @@
-/** VIES first; the BZSt for German VAT IDs where VIES has no verdict (rules 18-24). */
+/** Asks VIES first, and the BZSt about German VAT IDs for which VIES gives no verdict (rules 18-24). */
 import { Effect, Layer, Schedule } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { type LookUp, type MemberStateStatus, Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
@@ -9,16 +9,16 @@ import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 
-/** `requester` asks the BZSt on behalf of callers who name no requester of their own. */
+/** `requester` is the German VAT ID that the BZSt is asked with if the caller sends none. */
 export interface SourceFailoverOptions {
   readonly requester: VatId | null
   /** Names this replica in the events about the sources. */
   readonly replica: string
 }
 
-/** Attempts at VIES within one look-up. The BZSt asks callers not to retry at once. */
+/** Maximum number of attempts at VIES in one look-up. The BZSt asks callers not to retry at once. */
 const viesAttempts = 3
-/** The pauses between them vary by 20 % either way. */
+/** The pauses between the attempts start at 150 ms, double each time, and vary by ±20 %. */
 const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
 /** Timeout of the whole look-up. */
 const deadline = "35 seconds"
@@ -35,7 +35,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     const { isBackground = false, mayFallBack, requester, vatId } = question
     const attempts: Array<Attempt> = []
     const record = (attempt: Attempt) => attempts.push(attempt)
-    // The answer to a requester belongs to one caller: VIES puts a consultation number into it.
+    // An answer to a requester has a consultation number, which belongs to one caller.
     const isShared = requester === null
     const bzstRequester = requesterAtBzst(question)
     const asksVies = retried(
@@ -55,11 +55,11 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     return { answer, attempts }
   }, whenSampled("Sources.lookUp"))
 
-  const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, asked: number) {
+  const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, requestedSeconds: number) {
     const opensIn = yield* guarded.vies.opensInSeconds
     const tried = attempts.map((attempt) => `${attempt.source}: ${attempt.code ?? attempt.outcome}`).join(", ")
     const message = `No source can answer right now (${tried}).${whyNotBzst(question, requesterAtBzst(question))} This says nothing about the VAT ID: retry later`
-    return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, asked, 1) })
+    return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, requestedSeconds, 1) })
   })
 
   /** Returns the state of look-ups of one member state. The BZSt is a fallback for Germany only. */

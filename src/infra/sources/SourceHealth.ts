@@ -5,7 +5,7 @@ import type { FailureReason, SourceFailure } from "#domain/vat/Verdict.ts"
 
 /** A source is degraded for this long after a failure or a slow answer. */
 const memoryMs = Duration.toMillis("60 seconds")
-/** An answer later than this makes a source degraded. */
+/** An answer that takes longer than this makes a source degraded. */
 const slowMs = Duration.toMillis("5 seconds")
 
 /** After answering a live call, a source counts as answering for this long, whatever its status page says. */

@@ -1,10 +1,10 @@
 /**
  * One bounded exchange with an official source: a JSON request over HTTP and its response.
  *
- * The bounds cover connection, headers and body together, and the body's size while it streams in. The content type is not
- * trusted: the body decides. Nothing is retried here, and no redirect is followed (undici follows none).
- * No trace headers go to the authorities, and an exchange has no span: its attributes are in the attempt's span.
- * The requests go to undici's dispatcher directly: Effect's HttpClient on top of it takes twice the processor time of the whole look-up.
+ * One timeout covers connection, headers and body together. The size of the body is limited while it streams in. The content type
+ * is not trusted: the body decides. Nothing is retried here, and no redirect is followed (undici follows none). No trace headers
+ * go to the authorities. An exchange has no span of its own: its attributes are in the span of the attempt. The requests go to
+ * undici's dispatcher directly: Effect's HttpClient on top of it would take twice the CPU time of the whole look-up.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Dispatcher } from "@effect/platform-node/Undici"
@@ -29,7 +29,7 @@ export interface Exchange {
 /** The largest body that is read; answers have a few kilobytes. */
 const maxBodyBytes = 256 * 1024
 
-/** The longest pause that a source may ask for: outages end sooner than announced. */
+/** The longest pause that a source can request, because outages often end sooner than announced. */
 export const maxRetryAfterS = 600
 
 /**

@@ -46,11 +46,11 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
   }
 
   const watch = Effect.fnUntraced(function* (source: (typeof watched)[number]) {
-    const known = MutableRef.make<SourceState>("operational")
+    const recordedState = MutableRef.make<SourceState>("operational")
     const probedAt = MutableRef.make(0)
-    const turn = Effect.fnUntraced(function* (troubled: boolean) {
+    const check = Effect.fnUntraced(function* (troubled: boolean) {
       const now = yield* Clock.currentTimeMillis
-      const due = known.current === "operational" && silent.size === 0 ? restMs : tickMs
+      const due = recordedState.current === "operational" && silent.size === 0 ? restMs : tickMs
       if (now - probedAt.current >= (troubled ? troubledMs : due)) {
         MutableRef.set(probedAt, now)
         yield* source.probe
@@ -58,24 +58,24 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       const { answers, reason, state } = yield* source.status
       noteAnswers(source.source, answers)
       yield* SourceMetrics.noteState(source.source, state)
-      if (state === known.current) return
+      if (state === recordedState.current) return
       const event = eventOf(source.source, state, reason, replica)
       yield* log.record(source.source, event)
-      MutableRef.set(known, state)
+      MutableRef.set(recordedState, state)
       const line = `${source.source} is ${state}`
       const logged = state === "unavailable" ? Effect.logWarning(line) : Effect.logInfo(line)
       yield* Effect.annotateLogs(logged, { source: source.source, state, reason })
     })
     // After a database outage the next iteration records the change.
-    const safeTurn = (troubled: boolean) =>
-      turn(troubled).pipe(
+    const safeCheck = (troubled: boolean) =>
+      check(troubled).pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
         logDefects(`The check of the source ${source.source} failed unexpectedly; it is repeated`, troubledMs)
       )
-    yield* safeTurn(false)
+    yield* safeCheck(false)
     yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(
       Effect.timeoutOption(tickMs),
-      Effect.flatMap((trouble) => safeTurn(Option.isSome(trouble))),
+      Effect.flatMap((trouble) => safeCheck(Option.isSome(trouble))),
       Effect.forever
     )
   })

@@ -61,14 +61,14 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     )
 
   const check = (question: Question) => {
-    const asked = ask(question)
-    if (question.requester === null) return asked
-    const askedOnceMore = Effect.catchIf(
-      asked,
+    const answer = ask(question)
+    if (question.requester === null) return answer
+    const answerEvenWithoutRequester = Effect.catchIf(
+      answer,
       (failure) => failure.reason === "requester_rejected",
       () => ask({ ...question, requester: null })
     )
-    return http.within(askedOnceMore)
+    return http.within(answerEvenWithoutRequester)
   }
 
   const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange)))

@@ -9,7 +9,7 @@ import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
 const source = "vies"
 const backgroundShare = 0.8
-/** How often the rest of the budget is measured, which other replicas reduce as well. */
+/** Interval at which the rest of the budget is measured, because other replicas spend it as well. */
 const lookEvery = "10 seconds"
 
 /** Returns a function that spends one question of the budget, or fails. Measures the rest of the budget until the scope closes. */
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* (perDay: number) {
 
   return Effect.fnUntraced(function* (isBackground: boolean) {
     const limit = isBackground ? Math.floor(perDay * backgroundShare) : perDay
-    // Without the database no answer could be recorded either.
+    // A question is not sent during a database outage, because its answer could not be recorded.
     const spending = yield* Effect.mapError(spendBudget(source, 1, limit), () => notAsked(null))
     yield* measure(spending)
     if (!spending.granted) return yield* notAsked(overBudget, spending.endsIn)

@@ -27,5 +27,5 @@ const codes = {
 /** Every known code with its fault. */
 export const viesCodes: ReadonlyMap<string, Fault> = new Map(Object.entries(codes))
 
-/** The fault of an unpublished code: the source cannot answer now, and may later. */
+/** The fault of an unpublished code: the source counts as unavailable, and a later retry is allowed. */
 export const unknownCode: Fault = { reason: "unavailable", scope: "source", retry: "later" }

@@ -31,9 +31,9 @@ const exported: ReadonlySet<string> = new Set([
 ])
 const ownPrefix = "vatproof."
 
-/** Marks a span that ended with a defect; it is not exported. */
+/** The attribute that marks a span with a defect. The attribute is not exported. */
 export const defectAttribute = "defect"
-/** The database client puts the text of its statement here; it is not exported. */
+/** The attribute in which the database client stores the text of its statement. The attribute is not exported. */
 const statementAttribute = "db.query.text"
 const failoverAttribute = "vatproof.failover"
 
@@ -56,7 +56,7 @@ const isFailed = ({ attributes, kind }: ReadableSpan): boolean => {
 /** Returns true if the trace of the span is exported even if it is not sampled. */
 export const isKept = (span: ReadableSpan): boolean => isFailed(span) || span.attributes[failoverAttribute] === true
 
-/** Marks an exported span as sampled, because the decision to export it may fall at the end of its trace. */
+/** Marks an exported span as sampled, because the decision to export it may be made at the end of its trace. */
 const sampled = (context: SpanContext): SpanContext => ({ ...context, traceFlags: TraceFlags.SAMPLED })
 
 /** Number of cached redacted values: values repeat (routes, methods, outcomes), and redaction is expensive. */

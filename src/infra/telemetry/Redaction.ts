@@ -22,7 +22,7 @@ type Rule = readonly [pattern: RegExp, replacement: string]
 /** Match a prefix and 6 to 12 characters: in upper case with separators, as people type VAT IDs, and in lower case without. */
 const prefixes = [...memberStates.keys(), "GR"].join("|")
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
-const smallVatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`, "gu")
+const lowerCaseVatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`, "gu")
 /** Redacts a match with six digits or more; one with fewer digits is a word. */
 const withoutVatIds = (found: string) => ((found.match(/\d/gu)?.length ?? 0) >= 6 ? "[vat id]" : found)
 
@@ -50,7 +50,7 @@ const rules: ReadonlyArray<Rule> = [
 ]
 
 /** Names of fields with secrets or personal data, whatever their text looks like. */
-const telling =
+const sensitiveNames =
   /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|^reference$|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
 
 export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
@@ -61,7 +61,7 @@ export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
     let redacted = raw.length > maxLength ? `${raw.slice(0, maxLength)}…` : raw
     for (const secret of known) if (redacted.includes(secret)) redacted = redacted.replaceAll(secret, "[secret]")
     for (const [pattern, replacement] of rules) redacted = redacted.replace(pattern, replacement)
-    return redacted.replace(vatId, withoutVatIds).replace(smallVatId, withoutVatIds)
+    return redacted.replace(vatId, withoutVatIds).replace(lowerCaseVatId, withoutVatIds)
   }
 
   const plain = (value: unknown, depth: number): unknown => {
@@ -75,7 +75,9 @@ export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
     const fields: Record<string, unknown> = {}
     for (const [name, field] of Object.entries(value).slice(0, maxEntries)) {
       fields[text(name)] =
-        telling.test(name) && typeof field !== "number" && typeof field !== "boolean" ? "[redacted]" : plain(field, depth + 1)
+        sensitiveNames.test(name) && typeof field !== "number" && typeof field !== "boolean"
+          ? "[redacted]"
+          : plain(field, depth + 1)
     }
     return fields
   }

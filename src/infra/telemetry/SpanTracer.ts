@@ -24,10 +24,10 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
   const sampler = TailSampling.makeSampler(settings)
   const random = new RandomIdGenerator()
   /** The ids of the next span, for the generator: the SDK takes ids from nowhere else. */
-  let given: SpanIds | undefined
+  let nextIds: SpanIds | undefined
   const idGenerator: IdGenerator = {
-    generateTraceId: () => given?.traceId ?? random.generateTraceId(),
-    generateSpanId: () => given?.spanId ?? random.generateSpanId()
+    generateTraceId: () => nextIds?.traceId ?? random.generateTraceId(),
+    generateSpanId: () => nextIds?.spanId ?? random.generateSpanId()
   }
   const provider = new BasicTracerProvider({ resource, sampler, idGenerator, spanProcessors: [processor] })
 
@@ -35,9 +35,9 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
     Effect.map((tracer) => {
       const create = (options: SpanOptions) => namingFailures(tracer.span({ ...options, parent: recordedParent(options) }))
       const createAs = (options: SpanOptions, ids: SpanIds) => {
-        given = ids
+        nextIds = ids
         const span = create(options)
-        given = undefined
+        nextIds = undefined
         return span
       }
       /** Begins a trace. */

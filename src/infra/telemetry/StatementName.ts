@@ -14,8 +14,8 @@ const maxRemembered = 1_000
 const remembered = new Map<string, StatementName>()
 
 export const make = (statement: string): StatementName => {
-  const known = remembered.get(statement)
-  if (known !== undefined) return known
+  const cached = remembered.get(statement)
+  if (cached !== undefined) return cached
   const made = parse(statement)
   if (remembered.size < maxRemembered) remembered.set(statement, made)
   return made

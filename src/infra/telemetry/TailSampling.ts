@@ -65,8 +65,8 @@ export const makeSampler = (settings: SamplerSettings): Sampler => {
       if (parent !== undefined && parent.isRecording()) return decision(isSampled(parent.spanContext()))
       if (parent !== undefined || !begins(kind, links)) return { decision: SamplingDecision.NOT_RECORD }
       if (links.some((link) => isSampled(link.context))) return decision(true)
-      const asked = sampler.shouldSample(context, traceId, name, kind, attributes, links)
-      return decision(asked.decision === SamplingDecision.RECORD_AND_SAMPLED)
+      const sampling = sampler.shouldSample(context, traceId, name, kind, attributes, links)
+      return decision(sampling.decision === SamplingDecision.RECORD_AND_SAMPLED)
     },
     toString: () => `tail(${sampler.toString()})`
   }
@@ -105,20 +105,20 @@ export const makeProcessor = ({ emit, keepsFailures }: TailSamplingOptions): Spa
     onStart: (span, context) => {
       const parent = localParent(context)
       if (parent === undefined) return
-      const found = traces.get(parent) ?? begin(parent)
-      traces.set(parent, found)
-      traces.set(span, found)
+      const entry = traces.get(parent) ?? begin(parent)
+      traces.set(parent, entry)
+      traces.set(span, entry)
     },
     onEnd: (span) => {
-      const found = traces.get(span) ?? begin(span)
-      found.isKept ||= isKept(span)
-      if (found.root === span) {
-        found.isExported = isSampled(span.spanContext()) || (found.isKept && keepsFailures && mayKeep(span))
-        if (found.isExported) emit([...(found.spans ?? []), span])
-        found.spans = null
-      } else if (found.spans === null) {
-        if (found.isExported) emit([span])
-      } else if (found.spans.length < maxSpans) found.spans.push(span)
+      const entry = traces.get(span) ?? begin(span)
+      entry.isKept ||= isKept(span)
+      if (entry.root === span) {
+        entry.isExported = isSampled(span.spanContext()) || (entry.isKept && keepsFailures && mayKeep(span))
+        if (entry.isExported) emit([...(entry.spans ?? []), span])
+        entry.spans = null
+      } else if (entry.spans === null) {
+        if (entry.isExported) emit([span])
+      } else if (entry.spans.length < maxSpans) entry.spans.push(span)
     },
     forceFlush: () => nothing.forceFlush(),
     shutdown: () => nothing.shutdown()

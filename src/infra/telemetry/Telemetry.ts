@@ -1,4 +1,4 @@
-/** Telemetry for an OpenTelemetry collector. Without a configured endpoint none of it is loaded, and a trace has only an id. */
+/** Telemetry for an OpenTelemetry collector. Without a configured endpoint, no exporter is loaded, and a trace has only an id. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { Effect, Layer, Option, Tracer } from "effect"
