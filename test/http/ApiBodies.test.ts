@@ -26,7 +26,7 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the response body", (it) => {
   it.effect(
-    "of a live or cached validation, one with a consultation number and an invalid one has the documented fields",
+    "of a live or cached validation has the documented fields, also with a consultation number and for an invalid VAT ID",
     function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey
@@ -52,7 +52,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     assert.isTrue((yield* validationOf(reply)).cache)
   })
 
-  it.effect("of a confirmation has the documented fields, with words and with letters", function* () {
+  it.effect("of a qualified confirmation has the documented fields, with matches as words and as letters", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const words = yield* validationOf(yield* confirm(service, "DE123456789", key))
@@ -61,7 +61,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     assert.containSubset((yield* validationOf(letters)).qualified_confirmation, { name_match: "A" })
   })
 
-  it.effect("of usage, status and health has the documented fields", function* () {
+  it.effect("of the usage, status and health endpoints has the documented fields", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)
     yield* decodeStatus((yield* get("/v1/status")).body)

@@ -53,7 +53,7 @@ it.each(operations)("$name declares a success response, and X-Request-Id on ever
   for (const response of Object.values(operation.responses)) assert.property(response.headers, "X-Request-Id")
 })
 
-it("the route table finds the template and the methods of a path, and one template for all tiles", () => {
+it("the route table returns the template and the methods of a path, and one template for all tiles of the log", () => {
   const { allowedMethods, templateOf } = routeTable
   assert.strictEqual(templateOf("/v1/validate/DE123456789"), "/v1/validate/{vat_id}")
   assert.strictEqual(templateOf("/v1/audit/tile/0/x001/234.p/8"), "/v1/audit/tile/*")
@@ -79,15 +79,17 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect.each(operations.map(({ name }) => name))("%s is public or rejects anonymous callers before any other check", (name) =>
-    Effect.gen(function* () {
-      const { ask } = yield* RunningService.RunningService
-      const [method = "", template = ""] = name.split(" ", 2)
-      const path = template.replace(/\{\w+\}/gu, "x")
-      const reply = yield* ask(path, { method: decodeMethod(method), ...(method === "POST" ? { body: {} } : {}) })
-      if (publicOperations.has(name)) assert.notStrictEqual(reply.status, 401)
-      else assertProblem(reply, "UNAUTHORIZED")
-    })
+  it.effect.each(operations.map(({ name }) => name))(
+    "answers %s publicly, or rejects anonymous callers before any other check",
+    (name) =>
+      Effect.gen(function* () {
+        const { ask } = yield* RunningService.RunningService
+        const [method = "", template = ""] = name.split(" ", 2)
+        const path = template.replace(/\{\w+\}/gu, "x")
+        const reply = yield* ask(path, { method: decodeMethod(method), ...(method === "POST" ? { body: {} } : {}) })
+        if (publicOperations.has(name)) assert.notStrictEqual(reply.status, 401)
+        else assertProblem(reply, "UNAUTHORIZED")
+      })
   )
 
   it.effect("serves a documentation page that loads no external resources and has a form for each operation", () =>
@@ -117,7 +119,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("serves an llms.txt whose commands register, validate and read the quota, and which explains error codes", () =>
+  it.effect("serves an llms.txt whose commands register, validate and read the quota, and whose text explains error codes", () =>
     Effect.gen(function* () {
       const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
       const [, link = ""] = /href="([^"]*llms\.txt)"/u.exec((yield* get("/")).text) ?? []

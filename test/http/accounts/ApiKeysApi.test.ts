@@ -35,7 +35,7 @@ const count = (replies: ReadonlyArray<{ readonly status: number }>, status: numb
   replies.filter((reply) => reply.status === status).length
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key of an account", (it) => {
-  it.effect("is shown in full once, and authenticates", function* () {
+  it.effect("is shown in full only when it is created, and authenticates requests", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const reply = yield* create(service, token, { name: "Billing, nightly 🌙" })
@@ -59,7 +59,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     })
   })
 
-  it.effect("needs no name and no body, and has a name of at most 100 printable characters", function* () {
+  it.effect("is created without a body or with a name of at most 100 printable characters", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const empty = yield* service.ask(path, { ...People.bearing(token), method: "POST" })
@@ -73,7 +73,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.lengthOf(yield* list(service, token), 3)
   })
 
-  it.effect("is created, listed and revoked only after a login, which is checked first", function* () {
+  it.effect("is created, listed and revoked only with a login token, which is checked before the input", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const more of [{}, { key }]) {
@@ -83,7 +83,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     }
   })
 
-  it.effect("is rejected on every replica after its revocation, and stays listed", function* () {
+  it.effect("is rejected on every replica after its revocation, and stays in the list of keys", function* () {
     const service = yield* RunningService.RunningService
     const other = yield* RunningService.make()
     const { token } = yield* People.newUser(service)
@@ -101,7 +101,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.containSubset(first, { id, name: "kept", revoked: true })
   })
 
-  it.effect("can be revoked repeatedly and concurrently, and the log has one event of it", function* () {
+  it.effect("can be revoked repeatedly and concurrently, which records only one event", function* () {
     const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
     const sql = yield* SqlClient.SqlClient
     const { accountId, token } = yield* People.newUser(both[0])
@@ -115,7 +115,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     )
   })
 
-  it.effect("of another user is not found", function* () {
+  it.effect("is not found by another user", function* () {
     const service = yield* RunningService.RunningService
     const owner = yield* People.newUser(service)
     const other = yield* People.newUser(service)
@@ -130,7 +130,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the keys of an account", (it) => {
-  it.effect("are limited to 25 active ones, under concurrent calls to several replicas", function* () {
+  it.effect("are limited to 25 active keys, even under concurrent calls to several replicas", function* () {
     const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
     const { token } = yield* People.newUser(both[0])
     const asked = Array.from({ length: 40 }, (_, index) => create(both[index % 2 === 0 ? 0 : 1], token))

@@ -27,62 +27,65 @@ const decodeEvents = Schema.decodeUnknownEffect(
 const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema.Json) })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key", (it) => {
-  it.effect("has the plan, list and receipts of its account on every replica, and keeps its usage", function* () {
-    const folder = yield* temporaryFolder
-    const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
-    const [one, other] = [yield* RunningService.start(settings), yield* RunningService.start(settings)]
-    const { body } = yield* one.post("/v1/register", { agent_id: "claimed agent" })
-    const { api_key: key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(body)
-    yield* command("account", "plan", "claimed agent", "business", ...why)
-    const early = yield* receiptIdOf(yield* confirm(one, "DE100999121", key))
-    const { url } = yield* decodeLink((yield* one.post(`${receiptsPath}/${early}/links`, {}, { key })).body)
-    assert.strictEqual(yield* statusOf(other, key), 200)
-    const { accountId, token } = yield* People.newUser(one)
+  it.effect(
+    "belongs to the claiming account on every replica, with its plan, key list and receipts, and keeps its usage",
+    function* () {
+      const folder = yield* temporaryFolder
+      const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
+      const [one, other] = [yield* RunningService.start(settings), yield* RunningService.start(settings)]
+      const { body } = yield* one.post("/v1/register", { agent_id: "claimed agent" })
+      const { api_key: key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(body)
+      yield* command("account", "plan", "claimed agent", "business", ...why)
+      const early = yield* receiptIdOf(yield* confirm(one, "DE100999121", key))
+      const { url } = yield* decodeLink((yield* one.post(`${receiptsPath}/${early}/links`, {}, { key })).body)
+      assert.strictEqual(yield* statusOf(other, key), 200)
+      const { accountId, token } = yield* People.newUser(one)
 
-    const claimed = yield* claim(one, token, key)
-    const id = key.slice(0, 12)
-    assert.containSubset(claimed, { status: 200, body: { id, prefix: id, name: "", revoked: false } })
-    const again = yield* claim(other, token, key)
-    assert.deepStrictEqual([again.status, again.body], [200, claimed.body])
-    assert.deepStrictEqual((yield* other.get(path, People.bearing(token))).body, { api_keys: [claimed.body] })
+      const claimed = yield* claim(one, token, key)
+      const id = key.slice(0, 12)
+      assert.containSubset(claimed, { status: 200, body: { id, prefix: id, name: "", revoked: false } })
+      const again = yield* claim(other, token, key)
+      assert.deepStrictEqual([again.status, again.body], [200, claimed.body])
+      assert.deepStrictEqual((yield* other.get(path, People.bearing(token))).body, { api_keys: [claimed.body] })
 
-    const usage = yield* other.get("/v1/usage", { key })
-    assert.containSubset(usage.body, { plan: "free", requests: { used: 2, limit: 50 } })
-    assertProblem(yield* confirm(other, "DE100999122", key), "PAYMENT_REQUIRED")
-    yield* command("account", "plan", accountId, "business", ...why)
-    const late = yield* receiptIdOf(yield* confirm(other, "DE100999122", key))
-    const receipts = yield* other.get(receiptsPath, People.bearing(token))
-    assert.containSubset(receipts.body, { data: [{ receipt_id: late }, { receipt_id: early }], next_cursor: null })
-    for (const reader of [People.bearing(token), { key }]) {
-      assert.strictEqual((yield* one.get(`${receiptsPath}/${early}`, reader)).status, 200)
+      const usage = yield* other.get("/v1/usage", { key })
+      assert.containSubset(usage.body, { plan: "free", requests: { used: 2, limit: 50 } })
+      assertProblem(yield* confirm(other, "DE100999122", key), "PAYMENT_REQUIRED")
+      yield* command("account", "plan", accountId, "business", ...why)
+      const late = yield* receiptIdOf(yield* confirm(other, "DE100999122", key))
+      const receipts = yield* other.get(receiptsPath, People.bearing(token))
+      assert.containSubset(receipts.body, { data: [{ receipt_id: late }, { receipt_id: early }], next_cursor: null })
+      for (const reader of [People.bearing(token), { key }]) {
+        assert.strictEqual((yield* one.get(`${receiptsPath}/${early}`, reader)).status, 200)
+      }
+      const shared = new URL(url).pathname
+      assert.strictEqual((yield* one.get(shared)).status, 200)
+
+      const auditor = yield* newAuditor(accountId)
+      const events = yield* one.get("/v1/audit/events", { headers: auditor.headers, query: { vat_id: "DE100999122" } })
+      const [seen] = (yield* decodeEvents(events.body)).data
+      assert.strictEqual(seen?.type, "ReceiptIssued")
+      const hidden = { headers: auditor.headers, query: { vat_id: "DE100999121" } }
+      assert.deepStrictEqual((yield* decodeEvents((yield* one.get("/v1/audit/events", hidden)).body)).data, [])
+
+      yield* one.ask(`${path}/${id}`, { ...People.bearing(token), method: "DELETE" })
+      for (const replica of [one, other]) assert.strictEqual(yield* statusOf(replica, key), 401)
+      assert.strictEqual((yield* one.get(shared)).status, 200)
+      assertProblem(yield* claim(one, token, key), "NOT_FOUND")
+
+      yield* checkpointOf(one, (seen?.position ?? 0) + 1)
+      assert.containSubset(yield* commandJson(Report, "audit", "verify", "--key", ExportedLog.key), { ok: true })
+      const directory = join(folder, "export")
+      assert.isNull((yield* command("audit", "export", "--out", directory)).failure)
+      assert.containSubset(yield* ExportedLog.verify(directory), { ok: true, findings: [] })
+      const validations = readFileSync(join(directory, "verifications.csv"), "utf8").trim().split("\r\n").slice(1)
+      assert.isTrue(validations.length > 0 && validations.every((row) => row.includes(accountId)))
     }
-    const shared = new URL(url).pathname
-    assert.strictEqual((yield* one.get(shared)).status, 200)
-
-    const auditor = yield* newAuditor(accountId)
-    const events = yield* one.get("/v1/audit/events", { headers: auditor.headers, query: { vat_id: "DE100999122" } })
-    const [seen] = (yield* decodeEvents(events.body)).data
-    assert.strictEqual(seen?.type, "ReceiptIssued")
-    const hidden = { headers: auditor.headers, query: { vat_id: "DE100999121" } }
-    assert.deepStrictEqual((yield* decodeEvents((yield* one.get("/v1/audit/events", hidden)).body)).data, [])
-
-    yield* one.ask(`${path}/${id}`, { ...People.bearing(token), method: "DELETE" })
-    for (const replica of [one, other]) assert.strictEqual(yield* statusOf(replica, key), 401)
-    assert.strictEqual((yield* one.get(shared)).status, 200)
-    assertProblem(yield* claim(one, token, key), "NOT_FOUND")
-
-    yield* checkpointOf(one, (seen?.position ?? 0) + 1)
-    assert.containSubset(yield* commandJson(Report, "audit", "verify", "--key", ExportedLog.key), { ok: true })
-    const directory = join(folder, "export")
-    assert.isNull((yield* command("audit", "export", "--out", directory)).failure)
-    assert.containSubset(yield* ExportedLog.verify(directory), { ok: true, findings: [] })
-    const validations = readFileSync(join(directory, "verifications.csv"), "utf8").trim().split("\r\n").slice(1)
-    assert.isTrue(validations.length > 0 && validations.every((row) => row.includes(accountId)))
-  })
+  )
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("the key of an agent", (it) => {
-  it.effect("moves to one of two concurrent claimants, and its former secrets are rejected", function* () {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API key that an agent registered", (it) => {
+  it.effect("moves to one of two accounts that claim it concurrently, and its former secrets are rejected", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const former = yield* one.newKey
     const { key } = yield* decodeRotated((yield* one.post("/v1/keys/rotate", {}, { key: former })).body)
@@ -102,25 +105,28 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the key 
     }
   })
 
-  it.effect("can be claimed only if an agent registered it, with 30 attempts an hour per account", function* () {
-    const service = yield* RunningService.make()
-    const { token } = yield* People.newUser(service)
-    const own = yield* People.issueKey(service, token)
-    assert.containSubset(yield* claim(service, token, own.key), { status: 200, body: { id: own.id } })
-    const stranger = yield* People.newUser(service)
-    const refused = assertProblem(yield* claim(service, stranger.token, own.key), "API_KEY_NOT_CLAIMABLE")
-    assert.include(refused.message, "/v1/register")
-    for (const body of [{}, { api_key: 7 }, []]) {
-      assertProblem(yield* service.post(`${path}/claim`, body, People.bearing(token)), "VALIDATION_ERROR")
+  it.effect(
+    "can be claimed with up to 30 attempts an hour per account; a key that a user created cannot be claimed by others",
+    function* () {
+      const service = yield* RunningService.make()
+      const { token } = yield* People.newUser(service)
+      const own = yield* People.issueKey(service, token)
+      assert.containSubset(yield* claim(service, token, own.key), { status: 200, body: { id: own.id } })
+      const stranger = yield* People.newUser(service)
+      const refused = assertProblem(yield* claim(service, stranger.token, own.key), "API_KEY_NOT_CLAIMABLE")
+      assert.include(refused.message, "/v1/register")
+      for (const body of [{}, { api_key: 7 }, []]) {
+        assertProblem(yield* service.post(`${path}/claim`, body, People.bearing(token)), "VALIDATION_ERROR")
+      }
+      assertProblem(yield* service.post(`${path}/claim`, { api_key: own.key }), "UNAUTHORIZED")
+      const unknown = fromEntropy(new Uint8Array(64).fill(9)) ?? ""
+      const { message } = assertProblem(yield* claim(service, stranger.token, unknown), "NOT_FOUND")
+      const malformed = assertProblem(yield* claim(service, stranger.token, `${own.key}x`), "NOT_FOUND")
+      assert.strictEqual(malformed.message, message)
+      for (let index = 3; index < 30; index += 1) yield* claim(service, stranger.token, unknown)
+      assertProblem(yield* claim(service, stranger.token, unknown), "RATE_LIMIT_EXCEEDED")
+      assert.strictEqual((yield* claim(service, token, own.key)).status, 200)
+      assert.notInclude(yield* RunningService.everythingLogged, own.key)
     }
-    assertProblem(yield* service.post(`${path}/claim`, { api_key: own.key }), "UNAUTHORIZED")
-    const unknown = fromEntropy(new Uint8Array(64).fill(9)) ?? ""
-    const { message } = assertProblem(yield* claim(service, stranger.token, unknown), "NOT_FOUND")
-    const malformed = assertProblem(yield* claim(service, stranger.token, `${own.key}x`), "NOT_FOUND")
-    assert.strictEqual(malformed.message, message)
-    for (let index = 3; index < 30; index += 1) yield* claim(service, stranger.token, unknown)
-    assertProblem(yield* claim(service, stranger.token, unknown), "RATE_LIMIT_EXCEEDED")
-    assert.strictEqual((yield* claim(service, token, own.key)).status, 200)
-    assert.notInclude(yield* RunningService.everythingLogged, own.key)
-  })
+  )
 })

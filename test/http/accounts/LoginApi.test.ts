@@ -61,7 +61,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     assert.strictEqual(new Set(told).size, 1, told.join("\n"))
   })
 
-  it.effect("records each login, and the number of refused logins once an hour for an account or a client", function* () {
+  it.effect("records each login at once, and the number of refused logins of an account or a client once an hour", function* () {
     const service = yield* RunningService.start()
     const { accountId, email } = yield* People.newUser(service)
     const from = "203.0.113.77"
@@ -87,7 +87,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     for (const personal of [email, from, "unknown@example.com"]) assert.notInclude(log, personal)
   })
 
-  it.effect("requires an address and a password", function* () {
+  it.effect("requires an email address and a password", function* () {
     const service = yield* RunningService.RunningService
     const bodies = [
       {},
@@ -101,7 +101,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     for (const body of bodies) assertProblem(yield* service.post("/v1/auth/login", body), "VALIDATION_ERROR")
   })
 
-  it.effect("reveals an unconfirmed address only with the correct password", function* () {
+  it.effect("says that an address is unconfirmed only if the password is correct", function* () {
     const service = yield* RunningService.RunningService
     yield* People.signUpByBrowser(service, "unconfirmed@example.com")
     const right = assertProblem(yield* People.logIn(service, "unconfirmed@example.com"), "UNAUTHORIZED")
@@ -113,7 +113,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("failed logins", (it) => {
   it.effect(
-    "of one client with one e-mail address are limited to ten in 15 minutes, and do not lock out the owner",
+    "of one client with one email address are limited to ten in 15 minutes, and do not lock out the owner elsewhere",
     function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       const { email } = yield* People.newUser(yield* RunningService.RunningService)
@@ -135,7 +135,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("failed login
     }
   )
 
-  it.effect("of one client are limited to fifty in 15 minutes over all addresses", function* () {
+  it.effect("of one client are limited to fifty in 15 minutes over all email addresses", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const { email } = yield* People.newUser(yield* RunningService.RunningService)
     const from = "2001:db8:1:1::1"
@@ -160,11 +160,11 @@ const forge = (header: object, claims: object, secret = "a secret that every rep
   return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`
 }
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a login token", (it) => {
   const iat = 1_700_000_000
   const exp = 4_000_000_000
 
-  it.effect("that is forged is rejected", function* () {
+  it.effect("is rejected if it is forged", function* () {
     const service = yield* RunningService.RunningService
     const { accountId, token } = yield* People.newUser(service)
     const claims = { iss: "vatproof", sub: accountId, epoch: 0, iat, exp }
@@ -195,7 +195,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
     }
   })
 
-  it.effect("is invalid for an account that is not verified, has no password, or has erased contact data", function* () {
+  it.effect("is rejected if the account's email address is not verified, or its contact data is erased", function* () {
     const service = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const { accountId, email, token } = yield* People.newUser(service)
@@ -210,7 +210,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a token", (i
     assert.deepStrictEqual(yield* sql`SELECT label FROM vatproof.api_key_labels WHERE account_id = ${accountId}`, [])
   })
 
-  it.effect("stays valid after a change of secrets while the old secret is listed", function* () {
+  it.effect("stays valid after a new JWT secret is configured, while the old secret is still listed", function* () {
     const before = yield* RunningService.RunningService
     const { token } = yield* People.newUser(before)
     const secrets = "a new secret of thirty-two characters, a secret that every replica of a test has"

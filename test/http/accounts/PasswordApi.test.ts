@@ -17,7 +17,7 @@ const listKeys = (service: ServiceClient, token: string) => service.get("/v1/aut
 const tokensFor = (email: string, count: number) => MailedTokens.tokensFor(email, count, "password-reset")
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a password reset", (it) => {
-  it.effect("sets a password once, and ends all logins", function* () {
+  it.effect("sets a new password once, and ends all logins of the account", function* () {
     const service = yield* RunningService.make()
     const other = yield* RunningService.make()
     const { email, token: session } = yield* People.newUser(service)
@@ -49,7 +49,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token: verification } }), "INVALID_TOKEN")
   })
 
-  it.effect("has its own token, which is valid for one hour, and rejects a common password", function* () {
+  it.effect("requires the token of its mail, which is valid for one hour, and rejects a common password", function* () {
     const service = yield* RunningService.make()
     const email = "slow@example.com"
     yield* People.signUpByBrowser(service, email)
@@ -65,7 +65,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assertProblem(yield* confirm(service, token), "TOKEN_EXPIRED")
   })
 
-  it.effect("does not reveal known addresses, and mails only those with a login", function* () {
+  it.effect("answers the same for known and unknown addresses, and sends a mail only to addresses with a login", function* () {
     const service = yield* RunningService.make()
     const { email } = yield* People.newUser(service)
     yield* service.post("/v1/register", { email: "registered@example.com" })
@@ -86,7 +86,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
   })
 
   it.effect(
-    "sends at most one mail in ten minutes and five a day, and accepts twenty requests a day of one client",
+    "sends an address at most one mail in ten minutes and five a day, and accepts twenty requests a day from one client",
     function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -107,7 +107,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     }
   )
 
-  it.effect("has an HTML page with a form, and opening the page does not use up its link", function* () {
+  it.effect("shows an HTML page with a form, which can be opened without using up the link", function* () {
     const service = yield* RunningService.make()
     const { email } = yield* People.newUser(service)
     yield* ask(service, email)
@@ -148,7 +148,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
       People.bearing(token)
     )
 
-  it.effect("requires the old one, ends all logins and returns a new token", function* () {
+  it.effect("requires the old password, ends all logins and returns a new token", function* () {
     const service = yield* RunningService.RunningService
     const { email, token } = yield* People.newUser(service)
     const second = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
@@ -165,7 +165,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
     assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
   })
 
-  it.effect("succeeds for one of many concurrent attempts", function* () {
+  it.effect("succeeds for only one of many concurrent requests", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const replies = yield* Effect.all(
@@ -178,7 +178,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
     )
   })
 
-  it.effect("is rejected after ten wrong guesses", function* () {
+  it.effect("is rejected after ten requests with a wrong password", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     for (let index = 0; index < 10; index += 1)

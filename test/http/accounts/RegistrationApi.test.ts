@@ -27,7 +27,7 @@ const refused: ReadonlyArray<readonly [unknown, string]> = [
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/register", (it) => {
   it.effect.each([{ email: "Someone@Example.org" }, { agent_id: "agent 7" }, { email: "both@example.org", agent_id: "x" }])(
-    "creates a free key for %o",
+    "creates a free API key for %o",
     function* (body) {
       const { post, validate } = yield* RunningService.RunningService
       const reply = yield* post(path, body)
@@ -38,13 +38,13 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     }
   )
 
-  it.effect("returns the quota of the plan", function* () {
+  it.effect("returns the monthly quota of the free plan", function* () {
     const { post } = yield* RunningService.make(RunningService.ownLimits)
     const reply = yield* post(path, { agent_id: "x" }, { from: "203.0.113.70" })
     assert.containSubset(reply, { status: 201, body: { tier: "free", quota: 100 } })
   })
 
-  it.effect("creates a key for each of two callers with the same agent_id", function* () {
+  it.effect("creates a key for each of two requests with the same agent_id", function* () {
     const { post } = yield* RunningService.RunningService
     const replies = [yield* post(path, { agent_id: "same" }), yield* post(path, { agent_id: "same" })]
     assert.deepStrictEqual(
@@ -54,7 +54,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assert.strictEqual(new Set(replies.map(({ text }) => text)).size, 2)
   })
 
-  it.effect.each(refused)("rejects %j, naming %s", function* ([body, field]) {
+  it.effect.each(refused)("rejects %j with an error for the field %s", function* ([body, field]) {
     const { post } = yield* RunningService.RunningService
     const { details } = assertProblem(yield* post(path, body), "VALIDATION_ERROR")
     const fields = details?.map((detail) => detail.field) ?? []
@@ -85,7 +85,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assert.strictEqual((yield* post(path, { agent_id: "x" }, { from: "203.0.113.78" })).status, 201)
   })
 
-  it.effect("counts created accounts towards the limit, but no failed attempts", function* () {
+  it.effect("counts created accounts towards the limit per IP address, but not failed requests", function* () {
     const { post } = yield* RunningService.make(RunningService.ownLimits)
     const from = "203.0.113.79"
     assert.strictEqual((yield* post(path, { email: "first@example.org" }, { from })).status, 201)

@@ -41,7 +41,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   })
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup is rejected", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup", (it) => {
   const wrong: ReadonlyArray<readonly [unknown, string]> = [
     [{ email: "a@example.com" }, "password"],
     [{ password: "long enough" }, "email"],
@@ -59,7 +59,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     [null, "payload"]
   ]
 
-  it.effect("with a malformed body, without an echo of the password", function* () {
+  it.effect("is rejected if its body is malformed, and the error does not repeat the password", function* () {
     const service = yield* RunningService.make()
     for (const [body, field] of wrong) {
       const reply = yield* service.post("/v1/auth/signup", body)
@@ -68,15 +68,18 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect("with a password of invalid UTF-8, which would equal others after decoding", function* () {
-    const { port } = yield* RunningService.make()
-    const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
-    const headers = ["content-type: application/json", `content-length: ${body.length}`]
-    const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
-    assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
-  })
+  it.effect(
+    "is rejected if its password is invalid UTF-8, because different such passwords would be decoded to the same text",
+    function* () {
+      const { port } = yield* RunningService.make()
+      const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
+      const headers = ["content-type: application/json", `content-length: ${body.length}`]
+      const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
+      assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
+    }
+  )
 
-  it.effect("unless the password has 8 to 256 characters of any kind", function* () {
+  it.effect("is accepted with a password of 8 to 256 characters of any kind", function* () {
     const service = yield* RunningService.make()
     for (const [index, password] of [
       "8 chars!",
@@ -91,7 +94,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     assert.strictEqual((yield* People.logIn(service, "chosen3@example.com", { password: "🐎".repeat(256) })).status, 200)
   })
 
-  it.effect("with one of the most common passwords, in any case", function* () {
+  it.effect("is rejected if its password is a very common one, in upper or lower case", function* () {
     const service = yield* RunningService.make()
     for (const password of ["password123", "Password123", "QWERTYUIOP"]) {
       const reply = yield* service.post("/v1/auth/signup", { email: "common@example.com", password })
@@ -100,7 +103,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect("with a taken address, in any case, by both endpoints", function* () {
+  it.effect("is rejected if its address belongs to an account, in upper or lower case, as is a registration", function* () {
     const service = yield* RunningService.make()
     assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
     assertProblem(yield* People.signUp(service, "agent@example.com"), "CONFLICT")
@@ -110,14 +113,14 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     assertProblem(yield* People.logIn(service, "agent@example.com", { password: "" }), "UNAUTHORIZED")
   })
 
-  it.effect("for all but one of many concurrent signups with one address", function* () {
+  it.effect("succeeds for only one of many concurrent requests with one address", function* () {
     const both = [yield* RunningService.make(), yield* RunningService.make()] as const
     const asked = Array.from({ length: 6 }, (_, index) => People.signUp(both[index % 2 === 0 ? 0 : 1], "wanted@example.com"))
     const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
     assert.deepStrictEqual([count(replies, 201), count(replies, 409)], [1, 5])
   })
 
-  it.effect("after three accounts in 24 hours from one client", function* () {
+  it.effect("is rejected if the client has created three accounts in 24 hours", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const from = "198.51.100.7"
     const asked = Array.from({ length: 6 }, (_, index) => People.signUp(service, `many${index}@example.com`, { from }))
@@ -131,18 +134,21 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     assert.strictEqual((yield* service.post("/v1/register", { agent_id: "x" }, { from })).status, 201)
   })
 
-  it.effect("beyond three concurrent ones of one client, without revealing that an address is known", function* () {
-    const service = yield* RunningService.make(RunningService.ownLimits)
-    yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })
-    const asked = [...Array.from({ length: 7 }, (_, index) => `free${index}@example.com`), "known@example.com"]
-    const replies = yield* Effect.all(
-      asked.map((email) => People.signUp(service, email, { from: "198.51.100.21" })),
-      { concurrency: "unbounded" }
-    )
-    assert.deepStrictEqual([count(replies, 201), count(replies, 429)], [3, 5])
-  })
+  it.effect(
+    "is rejected with the same error for known and unknown addresses if it exceeds the three concurrent ones of a client",
+    function* () {
+      const service = yield* RunningService.make(RunningService.ownLimits)
+      yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })
+      const asked = [...Array.from({ length: 7 }, (_, index) => `free${index}@example.com`), "known@example.com"]
+      const replies = yield* Effect.all(
+        asked.map((email) => People.signUp(service, email, { from: "198.51.100.21" })),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual([count(replies, 201), count(replies, 429)], [3, 5])
+    }
+  )
 
-  it.effect("while sixteen of the same client are in flight", function* () {
+  it.effect("is rejected at once while sixteen signups of the same client are in flight", function* () {
     const service = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     const told: Array<Reply> = []
@@ -169,7 +175,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     assert.strictEqual(count(told, 201), 16)
   })
 
-  it.effect("and then does not count towards the limit of accounts", function* () {
+  it.effect("does not count towards the client's limit of accounts if it is rejected", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const from = "2001:db8:7:7::1"
     yield* People.signUp(service, "mine@example.com", { from })

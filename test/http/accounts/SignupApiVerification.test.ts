@@ -31,7 +31,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* service.post("/v1/auth/api-keys", {}, People.bearing(access))).status, 201)
   })
 
-  it.effect("sends a token that is valid once, by GET or by POST, and stores only its hash", function* () {
+  it.effect("sends a token that is valid once, by GET or by POST, and of which only the hash is stored", function* () {
     const service = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     yield* People.signUpByBrowser(service, "once@example.com")
@@ -51,7 +51,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assertProblem(yield* get(service, second), "INVALID_TOKEN")
   })
 
-  it.effect("sends a token that succeeds for one of many concurrent uses", function* () {
+  it.effect("sends a token that succeeds in only one of many concurrent requests", function* () {
     const both = [yield* RunningService.make(), yield* RunningService.make()] as const
     yield* People.signUpByBrowser(both[0], "race@example.com")
     const [token = ""] = yield* MailedTokens.tokensFor("race@example.com", 1)
@@ -60,7 +60,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual([count(replies, 200), count(replies, 400)], [1, 11])
   })
 
-  it.effect("sends a token that expires after 24 hours; a new mail contains a new one", function* () {
+  it.effect("sends a token that expires after 24 hours, and sends a new token on request", function* () {
     const service = yield* RunningService.make()
     const email = "late@example.com"
     yield* People.signUpByBrowser(service, email)
@@ -76,7 +76,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.logIn(service, email)).status, 200)
   })
 
-  it.effect("with email addresses that others signed up causes at most three mails per client", function* () {
+  it.effect("sends at most three mails per client to addresses that other clients signed up", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
     for (const [index, email] of emails.entries())
@@ -98,7 +98,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.signUpByBrowser(service, "own@example.com", { from })).status, 201)
   })
 
-  it.effect("again sends at most one further mail, after ten minutes", function* () {
+  it.effect("sends at most one further mail to the same address, after ten minutes", function* () {
     const both = [yield* RunningService.make(), yield* RunningService.make()] as const
     const email = "again@example.com"
     const again = Effect.all(
@@ -124,7 +124,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   })
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an unconfirmed address", (it) => {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an unconfirmed address again", (it) => {
   const first = "the first password"
   const second = "the second password"
   const signUpWith = (service: ServiceClient, email: string, password: string) =>
@@ -132,7 +132,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   const outcomes = (service: ServiceClient, email: string) =>
     Effect.forEach([first, second], (password) => Effect.map(People.logIn(service, email, { password }), ({ status }) => status))
 
-  it.effect("again sets the newest password, and invalidates older links", function* () {
+  it.effect("sets the newest password, and invalidates older links", function* () {
     const service = yield* RunningService.make()
     const email = "prehijacked@example.com"
     yield* signUpWith(service, email, first)
@@ -146,7 +146,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
   })
 
-  it.effect("again before the next mail is allowed sets neither of two passwords", function* () {
+  it.effect("with another password before the next mail is allowed sets neither of the two passwords", function* () {
     const service = yield* RunningService.make()
     const email = "contested@example.com"
     yield* signUpWith(service, email, first)
@@ -158,7 +158,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
   })
 
-  it.effect("again with the same password changes nothing before the next mail is allowed, nor after confirmation", function* () {
+  it.effect("with the same password before the next mail is allowed, or after the confirmation, changes nothing", function* () {
     const service = yield* RunningService.make()
     const email = "impatient@example.com"
     for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
@@ -199,7 +199,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.notInclude(again.text, "gray")
   })
 
-  it.effect("shows a page that asks to retry during a database outage", function* () {
+  it.effect("shows a page that asks the user to retry during a database outage", function* () {
     const service = yield* RunningService.make()
     const page = yield* whileLocked(service, "mail_tokens", get(service, "0".repeat(64), accept))
     assert.strictEqual(page.status, 503)
@@ -232,14 +232,14 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.include((yield* german).text, "<h1>Dieser Link gilt nicht mehr</h1>")
   })
 
-  it.effect("answers programs with JSON, which is the default", function* () {
+  it.effect("returns JSON to programs, which is the default", function* () {
     const service = yield* RunningService.make()
     const header = ["*/*", "application/json", "application/json, text/html;q=0.9", "text/html;q=0.5, */*", "text/plain", ""]
     for (const one of header) assertProblem(yield* get(service, "f".repeat(64), one), "INVALID_TOKEN")
     assertProblem(yield* service.get("/v1/auth/verify-email", { headers: { accept } }), "VALIDATION_ERROR")
   })
 
-  it.effect("with HEAD, like mail scanners, changes nothing", function* () {
+  it.effect("with a HEAD request, as mail scanners send it, changes nothing", function* () {
     const service = yield* RunningService.make()
     yield* People.signUpByBrowser(service, "scanned@example.com")
     const [token = ""] = yield* MailedTokens.tokensFor("scanned@example.com", 1)
@@ -250,7 +250,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.strictEqual((yield* head).status, 400)
   })
 
-  it.effect("with an unknown token of any content is rejected", function* () {
+  it.effect("is rejected if the link has an unknown token, whatever its content", function* () {
     const service = yield* RunningService.make()
     const wrong = [
       "",

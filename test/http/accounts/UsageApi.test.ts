@@ -29,7 +29,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.isUndefined(reply.headers["ratelimit"])
   })
 
-  it.effect("requires a key", function* () {
+  it.effect("requires an API key", function* () {
     const service = yield* RunningService.RunningService
     const { token } = yield* People.newUser(service)
     const anonymous = yield* service.get(path)
@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("is not counted, and responds even if the quota and the rate limit of the key are exceeded", function* () {
+  it.effect("is answered without being counted, even if the quota and the rate limit of the key are exceeded", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     yield* RunningService.setQuota(key, 1)
@@ -55,7 +55,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("reports no usage at the beginning of a month", function* () {
+  it.effect("reports a usage of zero at the beginning of a month", function* () {
     const service = yield* RunningService.make()
     const key = yield* service.newKey
     yield* service.validate("ATU12345678", { key })
@@ -82,7 +82,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset((yield* service.get(path, { key: second.key })).body, { requests: { used: 0 } })
   })
 
-  it.effect("returns a remainder of at least zero, even after a downgrade", function* () {
+  it.effect("returns a remaining quota of at least zero, even after a downgrade", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const _ of [1, 2, 3]) yield* service.validate("ATU12345678", { key })
@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset(reply.headers, { "x-service-usage": "3/1" })
   })
 
-  it.effect("has the same usage headers as every validation", function* () {
+  it.effect("returns the same usage headers as a validation of any outcome", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     yield* RunningService.setQuota(key, 10)

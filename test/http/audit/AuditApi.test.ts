@@ -27,7 +27,7 @@ import { whileLocked } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
-  it.effect("returns events to an auditor, by filter and page by page", function* () {
+  it.effect("returns the events that match an auditor's filter, page by page", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     yield* businessCaller
@@ -54,7 +54,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.isAtLeast(pages.length, 2)
   })
 
-  it.effect("streams the whole log as lines in the order of positions, and lets caches keep a tile", function* () {
+  it.effect("streams the whole log as lines in the order of positions, and lets HTTP caches keep a tile", function* () {
     const service = yield* RunningService.RunningService
     yield* businessCaller
     const { headers } = yield* newAuditor()
@@ -74,7 +74,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.strictEqual(tile.headers["cache-control"], "public, max-age=31536000, immutable")
   })
 
-  it.effect("records each reading once for all pages, without the VAT ID of the search", function* () {
+  it.effect("records each search once for all its pages, without the VAT ID that was searched", function* () {
     const { get } = yield* RunningService.RunningService
     yield* businessCaller
     const { auditorId, headers } = yield* newAuditor()
@@ -98,7 +98,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assertProblem(yield* get("/v1/audit/events", { headers: foreign.headers, query: { limit: "1", cursor } }), "VALIDATION_ERROR")
   })
 
-  it.effect("limits an auditor of one account to that account", function* () {
+  it.effect("shows an auditor who may see one account only the events and proofs of that account", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     const other = yield* businessCaller
@@ -120,7 +120,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.strictEqual((yield* get(`/v1/audit/proofs/${one.receiptId}`, { headers })).status, 200)
   })
 
-  it.effect("serves the proof of a receipt to its owner only, and the proof verifies offline", function* () {
+  it.effect("serves the proof of a receipt to its owner only, and the proof can be verified offline", function* () {
     const { get } = yield* RunningService.RunningService
     const { key, receiptId } = yield* businessCaller
     const reply = yield* get(`/v1/audit/proofs/${receiptId.toLowerCase()}`, { key })
@@ -143,7 +143,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assertProblem(yield* get(`/v1/audit/proofs/${receiptId}`), "UNAUTHORIZED")
   })
 
-  it.effect("serves the checkpoint and its tiles without authentication", function* () {
+  it.effect("serves the newest checkpoint and its tiles without authentication", function* () {
     const service = yield* RunningService.RunningService
     yield* businessCaller
     const { headers } = yield* newAuditor()
@@ -160,7 +160,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     }
   })
 
-  it.effect("rejects other methods, and unknown or malformed filters", function* () {
+  it.effect("rejects unsupported methods, and unknown or malformed filters", function* () {
     const { ask, get } = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
     for (const path of ["/v1/audit/events", "/v1/audit/tile/0/x001/000", "/v1/audit/proofs/1"]) {
@@ -200,7 +200,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assertProblem(yield* get("/v1/audit/events/99999999", { headers }), "NOT_FOUND")
   })
 
-  it.effect("names the key that signed a proof, also on a replica that signs with another key", function* () {
+  it.effect("names the key that signed a proof, even on a replica that signs with another key", function* () {
     const { key, receiptId } = yield* businessCaller
     const { get } = yield* RunningService.RunningService
     assert.strictEqual((yield* get(`/v1/audit/proofs/${receiptId}`, { key })).status, 200)
@@ -238,7 +238,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("The audi
     assertProblem(yield* get("/v1/audit/events", next), "VALIDATION_ERROR")
   })
 
-  it.effect("rejects malformed, revoked and expired tokens", function* () {
+  it.effect("rejects malformed, revoked and expired tokens of auditors", function* () {
     const { get, travel } = yield* RunningService.make()
     const { auditorId, headers, token } = yield* newAuditor(null, 2)
     assert.strictEqual((yield* get("/v1/audit/events", { headers })).status, 200)

@@ -26,7 +26,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
   beforeEach((context) => context.skip(!hasGo, "left out: Go or Debian's golang-golang-x-mod-dev is not installed"))
 
   it.effect(
-    "has the checkpoint, tiles and proofs that Go's sumdb/tlog computes from the events of the log",
+    "has the same checkpoint, tiles and proofs that Go's sumdb/tlog computes from the events",
     function* () {
       const running = yield* RunningService.RunningService
       const { headers } = yield* newAuditor()

@@ -19,7 +19,7 @@ const Referenced = Schema.Struct({
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
-  it.effect("treats a date as the whole day, and a time as an instant", function* () {
+  it.effect("treats a date as a bound that covers the whole day, and a time as an exact bound", function* () {
     const { get } = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
     const { accountId } = yield* businessCaller
@@ -41,7 +41,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audi
     }
   })
 
-  it.effect("returns the events of one API key, by its id or by its prefix within an account", function* () {
+  it.effect("returns the events of one API key, given its id or its prefix and account", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     const other = yield* businessCaller
@@ -65,7 +65,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audi
     assert.strictEqual((yield* get(`/v1/qualified-confirmations/${lower}`, { key: one.key })).status, 200)
   })
 
-  it.effect("shows the reference of a validation in its personal document, and never in the event", function* () {
+  it.effect("shows the reference of a validation in its personal document, not in its event", function* () {
     const service = yield* RunningService.RunningService
     const { accountId, key } = yield* businessCaller
     const tooLong = "x".repeat(101)

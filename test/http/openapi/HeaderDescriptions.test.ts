@@ -58,7 +58,7 @@ const testLayer = layerSigned({ PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FR
 
 const html = { accept: "text/html" }
 
-layer(testLayer, { excludeTestServices: true })("The headers of responses equal those of the OpenAPI document", (it) => {
+layer(testLayer, { excludeTestServices: true })("The headers of responses equal the headers in the OpenAPI document", (it) => {
   it.effect("for successful and rejected validations, with and without a key", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
@@ -126,7 +126,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("GET /v1/batches", 200, { key })
   })
 
-  it.effect("for receipts in every form, and their proofs", function* () {
+  it.effect("for receipts as JSON, page and PDF, and for their proofs", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
@@ -157,7 +157,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask(proof, 401, { path: "/v1/audit/proofs/0", sends: ["www-authenticate"] })
   })
 
-  it.effect("for accounts, their e-mail addresses and their keys", function* () {
+  it.effect("for accounts, their email addresses and their keys", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const register = "POST /v1/register"
@@ -181,7 +181,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("DELETE /v1/auth/api-keys/{id}", 404, { ...bearing(token), path: "/v1/auth/api-keys/x" })
   })
 
-  it.effect("for the log, its checkpoint and its tiles, also with the escaped paths of generated clients", function* () {
+  it.effect("for the log, its checkpoint and its tiles, also if a generated client escapes the path", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()

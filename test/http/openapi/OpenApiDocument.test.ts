@@ -15,7 +15,7 @@ const parts = partsOf(json)
 const placesOf = (isMeant: (part: { readonly [key: string]: unknown }) => boolean) =>
   parts.filter(({ part }) => isMeant({ ...part })).map(({ place }) => place)
 
-it.each(operations)("$name describes itself and each of its parameters", ({ operation }) => {
+it.each(operations)("$name has a description, as has each of its parameters", ({ operation }) => {
   const { description = "", parameters, summary = "", tags } = operation
   assert.isNotEmpty(summary)
   assert.isNotEmpty(description)
@@ -38,7 +38,7 @@ it.each(operations)("$name declares exactly the parameters of its path", ({ oper
   assert.notMatch(path, /[*:]/u)
 })
 
-it.each(operations)("$name refers to the shared error body, and explains its error codes", ({ operation }) => {
+it.each(operations)("$name refers to the shared error body, and explains the error codes that it can return", ({ operation }) => {
   for (const [status, { content, description }] of Object.entries(operation.responses)) {
     if (Number(status) < 400) continue
     assert.deepStrictEqual(content["application/json"]?.schema, { $ref: "#/components/schemas/Error" }, status)
@@ -50,7 +50,7 @@ it.each(operations)("$name refers to the shared error body, and explains its err
   }
 })
 
-it("the error body is a component with all codes, and the introduction explains each code", () => {
+it("the error body is a component with all error codes, and the introduction explains each code", () => {
   assert.containSubset(described.components.schemas["Error"], {
     properties: {
       error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(statusOf) } } }
@@ -72,7 +72,7 @@ const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 it.each(operations)(
-  "$name declares Retry-After for exactly the statuses that have it, and only described headers",
+  "$name declares Retry-After for exactly the statuses that send it, and declares no header without a description",
   ({ operation }) => {
     const waiting = ["429", "503", ...(waits[operation.operationId] ?? [])]
     for (const [status, { headers }] of Object.entries(operation.responses)) {
@@ -85,7 +85,7 @@ it.each(operations)(
   }
 )
 
-it("every described header is in the response of an operation", () => {
+it("every described header belongs to a response of an operation", () => {
   const named = new Set(
     operations.flatMap(({ operation }) => Object.values(operation.responses).flatMap(({ headers }) => Object.keys(headers)))
   )
@@ -95,7 +95,7 @@ it("every described header is in the response of an operation", () => {
   )
 })
 
-it("schemas have a form that client generators understand", () => {
+it("schemas use only the forms that client generators understand", () => {
   const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
   assert.deepStrictEqual(
     placesOf(({ allOf, anyOf, oneOf }) => [allOf, anyOf, oneOf].some((one) => isList(one) && one.length < 2)),
@@ -134,14 +134,14 @@ it("fields with the name of a time, such as created_at, have the format date-tim
   for (const { part, place } of times) assert.include(JSON.stringify(part), '"format":"date-time"', place)
 })
 
-it("operation ids are unique, and suit as method names of a generated client", () => {
+it("operation ids are unique, and are valid method names of a generated client", () => {
   const ids = operations.map(({ operation }) => operation.operationId)
   for (const id of ids) assert.match(id, /^[a-z]+(?:[A-Z][a-z]+)+$/u)
   assert.strictEqual(new Set(ids).size, ids.length)
   assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
 })
 
-it("only the words and letters of a comparison are closed enums; other enums may get values", () => {
+it("only the words and letters of a comparison are closed enums; clients must expect new values of other enums", () => {
   const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
   const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
     "enum" in part && Array.isArray(part.enum) ? [part.enum] : []

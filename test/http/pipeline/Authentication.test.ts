@@ -9,7 +9,7 @@ import { assert, layer } from "#test/support/Test.ts"
 const unknownKey = fromEntropy(new Uint8Array(64).fill(7)) ?? ""
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key", (it) => {
-  it.effect("that is invalid is rejected instead of treated as anonymous", function* () {
+  it.effect("is rejected if it is invalid, instead of being ignored", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     const mistyped = key.slice(0, -1) + (key.endsWith("0") ? "1" : "0")
@@ -29,7 +29,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     ["?api_key=", { query: { api_key: "x" } }],
     ["?X-Api-Key=", { query: { "X-Api-Key": "x" } }],
     ["?key=<key>", { query: { force_live: "false", key: "svc_live_x" } }]
-  ] as const)("sent as %s is rejected with a hint, and not counted", function* ([_, misplaced]) {
+  ] as const)("is rejected with a hint, and not counted, if it is sent as %s", function* ([_, misplaced]) {
     const { ask, newKey } = yield* RunningService.RunningService
     for (const path of ["/v1/validate/ATU12345678", "/v1/validate/x", "/v1/usage", "/v1/qualified-confirmations"]) {
       const reply = yield* ask(path, misplaced)
@@ -40,15 +40,18 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
   })
 
-  it.effect("is not required of requests with other credentials or query parameters, which are ignored", function* () {
-    const { ask, validate } = yield* RunningService.RunningService
-    for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
-      assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
+  it.effect(
+    "is not required if a request has credentials of other kinds or unknown query parameters, which are ignored",
+    function* () {
+      const { ask, validate } = yield* RunningService.RunningService
+      for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
+        assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
+      }
+      assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
     }
-    assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
-  })
+  )
 
-  it.effect("is authenticated and rate limited even if the path is malformed", function* () {
+  it.effect("is checked and rate limited even if the path is malformed", function* () {
     const { ask, newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setPlan(key, "enterprise")
@@ -64,7 +67,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limit per minute", (it) => {
-  it.effect("is 10 for an address without a key, and rejected calls count", function* () {
+  it.effect("is 10 for an IP address without an API key, and counts rejected calls too", function* () {
     const { validate } = yield* RunningService.make(RunningService.ownLimits)
     const from = "203.0.113.1"
     const first = yield* validate("nonsense", { from })
@@ -87,7 +90,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quota", (it) => {
-  it.effect("of the free plan is monthly, and rejects further calls with 402", function* () {
+  it.effect("of the free plan rejects calls beyond it with 402 until the next month", function* () {
     const { newKey, travel, validate } = yield* RunningService.make(RunningService.otherSettings)
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 2)
@@ -111,7 +114,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/2" } })
   })
 
-  it.effect("of a paid plan is monthly, and rejects further calls with 429 until the next month", function* () {
+  it.effect("of a paid plan rejects calls beyond it with 429 until the next month", function* () {
     const { newKey, travel, validate } = yield* RunningService.make()
     const key = yield* newKey
     yield* RunningService.setPlan(key, "business")

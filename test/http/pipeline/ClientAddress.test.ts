@@ -35,9 +35,11 @@ it.each([
   "unknown",
   "_hidden",
   ""
-])("uses the proxy's own address instead of a malformed one: %s", (written) => assert.strictEqual(networkOf(written), proxy))
+])('identifies a client by the proxy\'s address if the proxy reports a malformed client address: "%s"', (written) =>
+  assert.strictEqual(networkOf(written), proxy)
+)
 
-it("uses the client address that the last trusted proxy reports", () => {
+it("identifies a client by the address that the last trusted proxy reports", () => {
   const chain = "192.0.2.1, 198.51.100.2, 203.0.113.3"
   assert.deepStrictEqual(
     [0, 1, 2, 3].map((trusted) => networkOf(chain, trusted)),

@@ -17,7 +17,7 @@ const requestOf = (method: string, headers: Record<string, string>, target = pat
   HttpServerRequest.fromWeb(new Request(`http://x${target}`, { method, headers })).modify({ url: target })
 
 describe("a page of another origin", () => {
-  it.effect("gets no answer to a preflight request if its origin is not allowed, or the path is unknown", function* () {
+  it.effect("gets no CORS answer to a preflight request if its origin is not allowed, or the path is unknown", function* () {
     const { preflight } = yield* corsOf(app)
     for (const origin of ["https://evil.example", "https://app.example.com.evil.example", "null"]) {
       assert.isNull(preflight(requestOf("OPTIONS", { ...asked, origin })))
@@ -27,7 +27,7 @@ describe("a page of another origin", () => {
     assert.isNull((yield* corsOf()).preflight(requestOf("OPTIONS", asked)))
   })
 
-  it.effect("may read a response if its origin or every origin is allowed", function* () {
+  it.effect("may read a response only if its origin or every origin is allowed", function* () {
     const headersFor = Effect.fnUntraced(function* (origins: ReadonlyArray<string>, origin: string) {
       const { shared } = yield* corsOf(...origins)
       const { headers } = shared(requestOf("GET", { origin }), HttpServerResponse.empty({ headers: { vary: "Accept" } }))
@@ -43,7 +43,7 @@ describe("a page of another origin", () => {
 layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
   "a page of an allowed origin",
   (it) => {
-    it.effect("may call the service, and read headers of successes and errors", function* () {
+    it.effect("may call the service, and read the headers of successes and errors", function* () {
       const { ask } = yield* RunningService.RunningService
       const allowed = yield* ask(path, { method: "OPTIONS", headers: asked })
       assert.containSubset(allowed, {

@@ -14,7 +14,7 @@ const fetch = Effect.fnUntraced(function* (path: string, headers: Readonly<Recor
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a response", (it) => {
-  it.effect.each(["/openapi.json", "/docs", "/"])("to %s is a 304 for a client with the current entity tag", function* (path) {
+  it.effect.each(["/openapi.json", "/docs", "/"])("to %s is a 304 if the client sends the current entity tag", function* (path) {
     const plain = yield* fetch(path)
     const { etag = "" } = plain.headers
     assert.match(etag, /^"[\da-f]{32}"$/u)
@@ -28,7 +28,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     assert.strictEqual((yield* fetch(path, { "if-none-match": '"other"' })).status, 200)
   })
 
-  it.effect("with a receipt is a 304 for an authorised client with the entity tag of the same representation", function* () {
+  it.effect("with a receipt is a 304 if an authorised client sends the entity tag of the same representation", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { text } = yield* confirm(client, "DE100999120", key)
@@ -50,7 +50,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
   it.effect.each([
     ["br", brotliDecompressSync],
     ["gzip", gunzipSync]
-  ] as const)("with long text is compressed by %s for a client that accepts it", function* ([coding, decompress]) {
+  ] as const)("with long text is compressed by %s if the client accepts it", function* ([coding, decompress]) {
     const plain = yield* fetch("/openapi.json")
     for (const _ of [1, 2]) {
       const { bytes, headers } = yield* fetch("/openapi.json", { "accept-encoding": `${coding}, identity;q=0.5` })
@@ -85,7 +85,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     }
   })
 
-  it.effect("of a validation is not cacheable; every other response links to the interface's description", function* () {
+  it.effect("links to the description of the interface, except of a validation, which is also not cacheable", function* () {
     const links = '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
     const validation = yield* fetch("/v1/validate/ATU12345678")
     assert.containSubset(validation, { status: 200, headers: { "cache-control": "no-store" } })

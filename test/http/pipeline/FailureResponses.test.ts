@@ -64,7 +64,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     ["PUT", "/docs", "GET, HEAD"],
     ["PROPFIND", "/health", "GET, HEAD"],
     ["POST", "/%68ealth", "GET, HEAD"]
-  ] as const)("answers %s %s with 405 and Allow", function* ([method, path, allow]) {
+  ] as const)("answers %s %s with 405 and an Allow header", function* ([method, path, allow]) {
     const { port } = yield* RunningService.RunningService
     const reply = yield* send(port, `${method} ${path} HTTP/1.1`)
     assert.strictEqual(reply.headers["allow"], allow)
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     assertProblem(reply, "METHOD_NOT_ALLOWED")
   })
 
-  it.effect("answers HEAD without a body", function* () {
+  it.effect("answers a HEAD request without a body", function* () {
     const { port } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/docs"]) {
       const { status, text } = yield* send(port, `HEAD ${path} HTTP/1.1`)
@@ -89,29 +89,29 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     )
 
   it.effect.each([
-    ["another media type", ["content-type: text/plain"], '{"agent_id":"x"}', "UNSUPPORTED_MEDIA_TYPE"],
+    ["plain text", ["content-type: text/plain"], '{"agent_id":"x"}', "UNSUPPORTED_MEDIA_TYPE"],
     ["a form", ["content-type: application/x-www-form-urlencoded"], "agent_id=x", "UNSUPPORTED_MEDIA_TYPE"],
     ["XML", ["content-type: application/xml"], "<agent_id>x</agent_id>", "UNSUPPORTED_MEDIA_TYPE"],
-    ["no body", [json], "", "VALIDATION_ERROR"],
+    ["empty", [json], "", "VALIDATION_ERROR"],
     ["truncated JSON", [json], '{"agent_id":"x"', "VALIDATION_ERROR"],
     ["text that is no JSON", [json], "agent_id=x", "VALIDATION_ERROR"],
-    ["JSON behind JSON", [json], '{"agent_id":"x"}{}', "VALIDATION_ERROR"],
+    ["two JSON values", [json], '{"agent_id":"x"}{}', "VALIDATION_ERROR"],
     ["a number too large for JSON", [json], '{"agent_id":1e999}', "VALIDATION_ERROR"],
     ["a thousand brackets", [json], "[".repeat(1_000), "VALIDATION_ERROR"],
-    ["a body of 17 KiB", [json], JSON.stringify({ agent_id: "x".repeat(17 * 1024) }), "PAYLOAD_TOO_LARGE"],
-    ["a body of 2 MiB", [json], JSON.stringify({ agent_id: "x".repeat(2 * 1024 * 1024) }), "PAYLOAD_TOO_LARGE"]
-  ] as const)("rejects a registration with %s", function* ([, headers, body, code]) {
+    ["17 KiB long", [json], JSON.stringify({ agent_id: "x".repeat(17 * 1024) }), "PAYLOAD_TOO_LARGE"],
+    ["2 MiB long", [json], JSON.stringify({ agent_id: "x".repeat(2 * 1024 * 1024) }), "PAYLOAD_TOO_LARGE"]
+  ] as const)("rejects a registration whose body is %s", function* ([, headers, body, code]) {
     assertProblem(yield* register(headers, body), code)
   })
 
-  it.effect("rejects a registration without a body, with and without a content type", function* () {
+  it.effect("rejects a registration without a body, whether it has a content type or not", function* () {
     const { port } = yield* RunningService.RunningService
     for (const headers of [[json], []]) {
       assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", headers), "VALIDATION_ERROR")
     }
   })
 
-  it.effect("accepts a body of 16 KiB, with a charset, and without a content type", function* () {
+  it.effect("accepts a body of 16 KiB, a content type with a charset, and a body without a content type", function* () {
     const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
     assert.strictEqual((yield* register([json], padded)).status, 201)
     for (const headers of [["content-type: application/json; charset=utf-8"], []]) {
@@ -147,7 +147,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     }
   )
 
-  it.effect("answers raw bytes in the path with 400", function* () {
+  it.effect("answers a path with unescaped bytes with 400", function* () {
     const { port } = yield* RunningService.RunningService
     for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
       const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
@@ -162,7 +162,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     [8, "INVALID_VAT_ID"],
     [33, "REQUEST_HEADER_FIELDS_TOO_LARGE"],
     [2048, "REQUEST_HEADER_FIELDS_TOO_LARGE"]
-  ] as const)("answers %s KiB in the path or in the query with %s", function* ([kib, code]) {
+  ] as const)("answers a path or a query of %s KiB with %s", function* ([kib, code]) {
     const { port } = yield* RunningService.RunningService
     assertProblem(yield* send(port, `GET /v1/validate/${"D".repeat(kib * 1024)} HTTP/1.1`), code)
     assertProblem(yield* send(port, `GET /v1/validate/DE1?x=${"D".repeat(kib * 1024)} HTTP/1.1`), code)
@@ -187,7 +187,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
   })
 
   it.effect.each(["expect: the impossible", "upgrade: websocket\r\nconnection: upgrade", "te: gzip"])(
-    "ignores the header %j",
+    "ignores the request header %j",
     function* (header) {
       const { port } = yield* RunningService.RunningService
       assert.strictEqual((yield* send(port, "GET /health HTTP/1.1", [header])).status, 200)
@@ -205,18 +205,18 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     assert.sameMembers([...(fieldsOf(yield* service.get("/v1/validate/DE123456789", { query })) ?? [])], Object.keys(query))
   })
 
-  it.effect("accepts a request without Host", function* () {
+  it.effect("accepts a request without a Host header", function* () {
     const { port } = yield* RunningService.RunningService
     assert.strictEqual(readReply(yield* exchange(port, "GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")).status, 200)
   })
 
-  it.effect("rejects a request with Content-Length and Transfer-Encoding", function* () {
+  it.effect("rejects a request with both Content-Length and Transfer-Encoding", function* () {
     const { port } = yield* RunningService.RunningService
     const lines = [json, "content-length: 16", "transfer-encoding: chunked"]
     assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
   })
 
-  it.effect("does not reveal the cause of a defect", function* () {
+  it.effect("answers an internal error without its cause", function* () {
     const { newKey, validate } = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -230,7 +230,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
   })
 })
 
-describe("the Retry-After of a used-up monthly quota", () => {
+describe("the wait that Retry-After gives for a used-up monthly quota", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
     FailureResponses.problemOf(

@@ -21,28 +21,31 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     "/docs"
   ]
 
-  it.effect.each(paths)("to %s has the request's X-Request-Id if it is usable, else a new one", function* (path) {
-    const { port } = yield* RunningService.RunningService
-    const idFor = (...headers: ReadonlyArray<string>) =>
-      Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
-        // The OpenAPI document contains other request ids in its examples.
-        const inBody = path === "/openapi.json" ? undefined : /"request_id":"([^"]*)"/u.exec(reply.text)?.[1]
-        assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
-        return reply.headers["x-request-id"] ?? ""
-      })
-    for (const usable of ["a", "A-b_c.9", "0aF9".repeat(16), "x".repeat(128)])
-      assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
-    const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln"]
-    for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b", ...secrets]) {
-      assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
+  it.effect.each(paths)(
+    "to %s has the request's X-Request-Id if that is well-formed and no secret, else a new one",
+    function* (path) {
+      const { port } = yield* RunningService.RunningService
+      const idFor = (...headers: ReadonlyArray<string>) =>
+        Effect.map(send(port, `GET ${path} HTTP/1.1`, headers), (reply) => {
+          // The OpenAPI document contains other request ids in its examples.
+          const inBody = path === "/openapi.json" ? undefined : /"request_id":"([^"]*)"/u.exec(reply.text)?.[1]
+          assert.strictEqual(inBody ?? reply.headers["x-request-id"], reply.headers["x-request-id"])
+          return reply.headers["x-request-id"] ?? ""
+        })
+      for (const usable of ["a", "A-b_c.9", "0aF9".repeat(16), "x".repeat(128)])
+        assert.strictEqual(yield* idFor(`x-request-id: ${usable}`), usable)
+      const secrets = ["svc_live_abcdef", "an-svc_audit_abcdef", "eyJhbGciOiJI.eyJzdWIi.c2ln"]
+      for (const unusable of ["", "x".repeat(129), "a b", "a,b", "é", "a/b", "<b>", "a:b", ...secrets]) {
+        assert.match(yield* idFor(`x-request-id: ${unusable}`), uuidV7)
+      }
+      assert.match(yield* idFor("x-request-id: a", "x-request-id: b"), uuidV7)
+      const made = [yield* idFor(), yield* idFor()]
+      for (const id of made) assert.match(id, uuidV7)
+      assert.strictEqual(new Set(made).size, 2)
     }
-    assert.match(yield* idFor("x-request-id: a", "x-request-id: b"), uuidV7)
-    const made = [yield* idFor(), yield* idFor()]
-    for (const id of made) assert.match(id, uuidV7)
-    assert.strictEqual(new Set(made).size, 2)
-  })
+  )
 
-  it.effect("links to larger plans if the key has used more than 80 % of its quota", function* () {
+  it.effect("links to larger plans if the API key has used more than 80 % of its quota", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 10)
@@ -66,7 +69,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     ["POST", "/v1/auth/login", 400],
     ["GET", "/v1/auth/api-keys", 401],
     ["GET", "/v1/audit/events", 401]
-  ] as const)("to %s %s with a valid key has the usage of the key, and is not counted", function* ([method, path, status]) {
+  ] as const)("to %s %s with a valid API key shows the key's usage, and is not counted", function* ([method, path, status]) {
     const { ask, get, newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 1)
@@ -81,7 +84,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     }
   })
 
-  it.effect("omits the usage if the database does not answer", function* () {
+  it.effect("omits the key's usage if the database does not answer", function* () {
     const { get, newKey, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -94,7 +97,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
   })
 
-  it.effect("to a request without a key has no usage headers if the endpoint identifies no caller", function* () {
+  it.effect("to a request without an API key has no usage headers if the endpoint does not identify callers", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/nothing"]) {
       const { headers } = yield* get(path)
@@ -104,7 +107,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })(
-  "requests beyond the limit of requests in flight",
+  "requests beyond the maximum of requests in flight",
   (it) => {
     it.effect("are rejected at once until others complete", function* () {
       const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))

@@ -23,7 +23,7 @@ const linesOf = Effect.fnUntraced(function* (
 })
 
 describe("RequestLog", () => {
-  it.effect("writes nothing for ordinary requests", function* () {
+  it.effect("writes nothing for fast and successful requests", function* () {
     assert.deepStrictEqual(
       yield* linesOf([
         [0, {}],
@@ -50,7 +50,7 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes one line per kind in ten seconds, and counts the suppressed ones in the next line", function* () {
+  it.effect("writes one line for similar requests in ten seconds, and counts the omitted ones in the next line", function* () {
     const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
     const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
     assert.deepStrictEqual(
@@ -63,7 +63,7 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes every request with ACCESS_LOG", function* () {
+  it.effect("writes a line for every request if ACCESS_LOG is set", function* () {
     const lines = yield* linesOf(
       [
         [0, {}],

@@ -43,30 +43,33 @@ const started = Effect.gen(function* () {
 
 const service = RunningService.layerShared({ PUBLIC_URL: publicUrl })
 
-layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
-  it.effect("serves page and PDF to a browser, and excludes both from caches, referrers and search engines", function* () {
-    const { client, key, open, receiptId } = yield* started
-    const { path } = yield* share(client, receiptId, { key })
-    const page = yield* open(path)
-    assert.strictEqual(page.status, 200, page.text)
-    assert.include(page.text, receiptId)
-    assert.include(page.text, 'lang="de"')
-    const pdfUrl = /<a href="(\?[^"]+)">PDF<\/a>/u.exec(page.text)?.[1]
-    const pdf = yield* open(path + (pdfUrl ?? ""))
-    assert.match(pdf.text, /^%PDF-/u)
-    for (const { headers } of [page, pdf]) {
-      assert.containSubset(headers, { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" })
-      assert.strictEqual(headers["cache-control"], "private, no-cache")
-      assert.isUndefined(headers["x-service-usage"])
+layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
+  it.effect(
+    "opens the page and the PDF in a browser, with headers that exclude both from caches, referrers and search engines",
+    function* () {
+      const { client, key, open, receiptId } = yield* started
+      const { path } = yield* share(client, receiptId, { key })
+      const page = yield* open(path)
+      assert.strictEqual(page.status, 200, page.text)
+      assert.include(page.text, receiptId)
+      assert.include(page.text, 'lang="de"')
+      const pdfUrl = /<a href="(\?[^"]+)">PDF<\/a>/u.exec(page.text)?.[1]
+      const pdf = yield* open(path + (pdfUrl ?? ""))
+      assert.match(pdf.text, /^%PDF-/u)
+      for (const { headers } of [page, pdf]) {
+        assert.containSubset(headers, { "x-robots-tag": "noindex", "referrer-policy": "no-referrer" })
+        assert.strictEqual(headers["cache-control"], "private, no-cache")
+        assert.isUndefined(headers["x-service-usage"])
+      }
+      const again = yield* open(path, { headers: { ...browser, "if-none-match": page.headers["etag"] ?? "" } })
+      assert.strictEqual(again.status, 304)
+      // The page at the receipt's own path has no link to the PDF.
+      const own = yield* client.get(`${receiptsPath}/${receiptId}`, { key, headers: browser })
+      assert.notInclude(own.text, "?format=pdf")
     }
-    const again = yield* open(path, { headers: { ...browser, "if-none-match": page.headers["etag"] ?? "" } })
-    assert.strictEqual(again.status, 304)
-    // The page at the receipt's own path has no link to the PDF.
-    const own = yield* client.get(`${receiptsPath}/${receiptId}`, { key, headers: browser })
-    assert.notInclude(own.text, "?format=pdf")
-  })
+  )
 
-  it.effect("can be created only by the receipt's key or its account", function* () {
+  it.effect("can be created only with the receipt's API key or by its account", function* () {
     const { access, client, key, keyId, open, receiptId } = yield* started
     const { token: stranger } = yield* People.newUser(client)
     const other = yield* newPaidKey(client)
@@ -94,7 +97,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
   })
 
-  it.effect("is a 404 if any part of it is changed, also to the id of another receipt", function* () {
+  it.effect("returns 404 if any part of it is changed, even to the id of another receipt", function* () {
     const { client, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
     const another = yield* issue(client, key)
@@ -128,7 +131,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assertProblem(yield* client.get(path, { query: { format: "xml" } }), "VALIDATION_ERROR")
   })
 
-  it.effect("is invalid after its revocation, which can be repeated", function* () {
+  it.effect("is invalid after it is revoked; revoking it again has no effect", function* () {
     const { access, client, key, open, receiptId } = yield* started
     const { linkId, path } = yield* share(client, receiptId, { key })
     const kept = yield* share(client, receiptId, { key })
@@ -155,7 +158,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     assertProblem(yield* client.get(path), "NOT_FOUND")
   })
 
-  it.effect("is not created if its receipt already has 20 valid ones, even under concurrent requests", function* () {
+  it.effect("is not created if its receipt already has 20 valid links, even under concurrent requests", function* () {
     const { client, key, receiptId } = yield* started
     for (let made = 0; made < 18; made += 1) yield* share(client, receiptId, { key })
     const links = `${receiptsPath}/${receiptId}/links`
@@ -170,7 +173,7 @@ layer(service, { excludeTestServices: true })("a link of a receipt", (it) => {
     yield* share(client, receiptId, { key })
   })
 
-  it.effect("shows only that its receipt was erased, until it is revoked", function* () {
+  it.effect("shows that its receipt was erased, and no data, until it is revoked", function* () {
     const { client, key, open, receiptId } = yield* started
     const { linkId, path } = yield* share(client, receiptId, { key })
     yield* command("personal-data", "erase", receiptId, ...why)

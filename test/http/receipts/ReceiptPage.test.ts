@@ -17,7 +17,7 @@ const unescaped = (html: string) =>
 const nasty = `</bdi></td><script>alert(1)</script><img src=x onerror="alert(2)"> & ' " \u0000`
 
 describe("the page of a receipt", () => {
-  it("shows the supplied company data as text, whatever its content", () => {
+  it("shows the supplied company data as escaped text, whatever its content", () => {
     const hostile = JSON.stringify({ x: nasty })
     const { html } = pageOf({
       input: { company_name: nasty, company_street: nasty, company_zip: nasty, company_city: nasty },
@@ -78,7 +78,7 @@ describe("the page of a receipt", () => {
     }
   )
 
-  it("allows its own style by its hash, and no other", () => {
+  it("allows only its own style sheet, by its hash", () => {
     const { html, policy } = pageOf({}, "de")
     const [, style = ""] = /<style>(.*?)<\/style>/su.exec(html) ?? []
     assert.include(policy, `'sha256-${hashed("base64")(style)}'`)
@@ -90,7 +90,7 @@ describe("the page of a receipt", () => {
     assert.match(pageOf({}, language).html, new RegExp(`^<!DOCTYPE html>\n<html lang="${language}">`, "u"))
   })
 
-  it("contains the exact exchange as files", () => {
+  it("contains the exact request and response of the BZSt as files", () => {
     const request = `{"firmenname":"Müller & Söhne \\"<ΑΒΓ>\\" 100% 'x' #?"}`
     const { html } = pageOf({ request })
     const files = [...html.matchAll(/download="([^"]+)" href="data:application\/json;charset=utf-8,([^"]+)"/gu)].map(

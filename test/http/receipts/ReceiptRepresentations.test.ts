@@ -18,7 +18,7 @@ const start = Effect.gen(function* () {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", (it) => {
-  it.effect("is JSON by default", function* () {
+  it.effect("is returned as JSON by default", function* () {
     const { ask } = yield* start
     const plain = yield* ask({})
     for (const accept of [
@@ -37,7 +37,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     assert.containSubset(plain.headers, { vary: "Accept, Accept-Language", "cache-control": "private, no-cache" })
   })
 
-  it.effect("is an HTML page in the reader's language for a browser", function* () {
+  it.effect("is returned to a browser as an HTML page in the reader's language", function* () {
     const { ask } = yield* start
     const german = yield* ask({ accept: browser, "accept-language": "de-AT,de;q=0.9,en;q=0.5" })
     assert.strictEqual(german.status, 200)
@@ -60,7 +60,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     }
   })
 
-  it.effect("is a PDF with the same bytes each time, on every replica", function* () {
+  it.effect("is returned as a PDF with the same bytes each time, on every replica", function* () {
     const { ask, client, key, path } = yield* start
     const http = yield* HttpClient.HttpClient
     const bytes = Effect.fnUntraced(function* (baseUrl: string) {
@@ -81,7 +81,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     assert.strictEqual((yield* ask({ accept: "application/pdf, text/html;q=0.9" })).headers["content-type"], "application/pdf")
   })
 
-  it.effect("is rendered as at most three concurrent PDFs per key, and rejected with 429 beyond that", function* () {
+  it.effect("is returned as a PDF to at most three concurrent requests of a key; further requests get 429", function* () {
     const { ask } = yield* start
     const asked = Array.from({ length: 5 }, () => ask({ accept: "application/pdf" }))
     const replies = yield* Effect.all(asked, { concurrency: "unbounded" })
@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     }
   })
 
-  it.effect("of another key is a JSON error for any Accept header", function* () {
+  it.effect("is a JSON error for the caller of another key, whatever the Accept header", function* () {
     const { client, path } = yield* start
     const other = yield* newPaidKey(client)
     for (const accept of [browser, "application/pdf"]) {

@@ -98,7 +98,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     }
   })
 
-  it.effect("returns 404 to other keys", function* () {
+  it.effect("returns 404 to callers with another key", function* () {
     const { client, key } = yield* started
     const [id = ""] = yield* issue(client, key, ["DE100440202"])
     const other = yield* newPaidKey(client)
@@ -143,7 +143,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations", (it) => {
-  it.effect("lists the newest first, 20 per page by default", function* () {
+  it.effect("lists the newest receipts first, 20 per page by default", function* () {
     const { client, key } = yield* started
     assert.deepStrictEqual(yield* pageOf(client, key), { ids: [], data: [], next: null })
     const issued = (yield* issue(client, key, vatIds(23))).toReversed()
@@ -164,7 +164,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     ])
   })
 
-  it.effect("filters by a VAT ID in any spelling", function* () {
+  it.effect("filters receipts by a VAT ID in any spelling", function* () {
     const { client, key } = yield* started
     const [first = "", , third = ""] = yield* issue(client, key, ["DE100440230", "DE100440231", "100440230"])
     for (const target_vat_id of ["DE100440230", "de 100-440.230", "100440230"]) {
@@ -176,7 +176,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     assertProblem(yield* client.ask(list, { key, query: { target_vat_id: "XX1" } }), "INVALID_VAT_ID")
   })
 
-  it.effect("rejects a malformed limit", function* () {
+  it.effect("rejects a malformed page size", function* () {
     const { client, key } = yield* started
     for (const limit of ["0", "-1", "101", "1.5", "1.0", "ten", "1e1", "1e999", "+1", "01", "0x1", " 1", ""]) {
       const { details } = assertProblem(yield* client.ask(list, { key, query: { limit } }), "VALIDATION_ERROR")
@@ -184,7 +184,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     }
   })
 
-  it.effect("accepts a cursor only unchanged, with the same key and filter", function* () {
+  it.effect("accepts a cursor only if it is unchanged, with the same key and filter", function* () {
     const { client, key } = yield* started
     const other = yield* newPaidKey(client)
     yield* issue(client, key, ["DE100440240", "DE100440240", "DE100440241"])

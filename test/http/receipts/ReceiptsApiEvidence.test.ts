@@ -27,7 +27,7 @@ const Stored = Schema.fromJsonString(
 )
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receipt as evidence", (it) => {
-  it.effect("contains the exchange with the BZSt byte for byte", () =>
+  it.effect("contains the request to the BZSt and the response byte for byte", () =>
     Effect.gen(function* () {
       const standIn = yield* StandIn.StandIn
       const client = yield* RunningService.start({ BZST_BASE_URL: standIn.baseUrl })

@@ -20,7 +20,7 @@ const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
 })
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("the website", (it) => {
-  it.effect.each(pages)("has no external resources and no script on %s, and links to its other pages", function* (path) {
+  it.effect.each(pages)("loads no external resources and no script on %s, and links to its other pages there", function* (path) {
     const { get } = yield* RunningService.RunningService
     const { headers, status, text } = yield* get(path)
     assert.strictEqual(status, 200)
@@ -32,13 +32,13 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     for (const target of targets) assert.match(target, /^(?:\/proof\/|mailto:help@vat\.example$)/u)
   })
 
-  it.effect("names the path prefix of its proxy in the OpenAPI document and in the forms of the docs", function* () {
+  it.effect("uses the path prefix of the proxy in the OpenAPI document and in the forms of the documentation", function* () {
     const { get } = yield* RunningService.RunningService
     assert.containSubset((yield* get("/openapi.json")).body, { servers: [{ url: "/proof" }] })
     assert.include((yield* get("/docs")).text, 'data-path="/proof/v1/validate/{vat_id}"')
   })
 
-  it.effect("validates a VAT ID on / without a key, charges it, and reports a used-up quota", function* () {
+  it.effect("validates a VAT ID on the page / without an API key, counts it, and reports a used-up quota", function* () {
     const first = yield* submit(" at u12345678", "203.0.113.1")
     assert.strictEqual(first.status, 200)
     assert.strictEqual(first.headers["x-service-usage"], "1/2")
@@ -52,7 +52,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(third.text, "POST /v1/register")
   })
 
-  it.effect("explains a malformed VAT ID on /, and does not show an outage as invalid", function* () {
+  it.effect("explains on the page / that a VAT ID is malformed, and does not show an outage as an invalid VAT ID", function* () {
     const wrong = yield* submit("<b>1", "203.0.113.2")
     assert.strictEqual(wrong.status, 400)
     assert.include(wrong.text, "&lt;b&gt;1 was not checked")

@@ -56,7 +56,7 @@ const sourceEvents = Effect.gen(function* () {
 })
 
 layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {
-  it.effect("reports in /health that it is up, and its interface version", function* () {
+  it.effect("reports in /health that it is up, and the version of its interface", function* () {
     const { get } = yield* RunningService.RunningService
     const reply = yield* get("/health")
     assert.containSubset(reply, { status: 200, body: { status: "ok", version: "0.1.0" } })
@@ -89,7 +89,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
   })
 
   it.effect(
-    "reports VIES as unavailable and a failover while VIES is down, reports the recovery within 30 s, and records both",
+    "reports an outage of VIES and the failover, reports the recovery within 30 s, and records both in the log",
     function* () {
       const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
       yield* sandbox.configure({ vies_available: false })
@@ -128,7 +128,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
   it.effect.each([
     ["a call", true],
     ["a probe", false]
-  ] as const)("reports itself degraded within 15 s after %s fails, while both sources are down", function* ([_, isAsked]) {
+  ] as const)("reports itself as degraded within 15 s after %s fails because both sources are down", function* ([_, isAsked]) {
     const { sandbox, status, statusWhen, travel, validate } = yield* start
     yield* statusWhen(({ sources }) => sources.vies.latency_ms !== null && sources.bzst.latency_ms !== null)
     yield* sandbox.configure({ vies_available: false, bzst_available: false })
@@ -141,7 +141,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assert.isBelow(Duration.toSeconds(elapsed), 15)
   })
 
-  it.effect("reports the state of each member state, and since when it has it", function* () {
+  it.effect("reports the state of each member state, and the time since which it has this state", function* () {
     const { key, sandbox, status, validate } = yield* start
     const before = yield* status
     assert.deepStrictEqual(Object.keys(before.member_states).length, 28)

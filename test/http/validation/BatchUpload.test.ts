@@ -22,13 +22,13 @@ const items = [
 const objects = items.map(([custom_id, vat_id]) => ({ custom_id, vat_id }))
 const quoted = items.map((cells) => cells.map((cell = "") => `"${cell.replaceAll('"', '""')}"`).join(";"))
 
-describe("an upload", () => {
+describe("an uploaded batch", () => {
   it.effect.each([
     ["json", JSON.stringify({ items: objects })],
     ["json", `\u{feff}${JSON.stringify({ items: objects }, null, 2)}\r\n`],
     ["ndjson", `${objects.map((object) => JSON.stringify(object)).join("\r\n")}`],
     ["csv", `Custom_ID;vat_id\n\n${quoted.join("\n")}\n`]
-  ] as const)("as %s has the same items, whatever the size of its parts", function* ([format, body]) {
+  ] as const)("as %s is decoded to the same items, in parts of any size", function* ([format, body]) {
     for (const partSize of [1, 2, 3, 7, 64, 4096]) assert.deepStrictEqual(yield* read(format, body, partSize), items)
   })
 
@@ -41,7 +41,7 @@ describe("an upload", () => {
     ["csv", "vat_id,custom_id\n1,2,3", 2, "The line has 3 cells; expected 2"],
     ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A cell must end at its closing quotation mark"],
     ["csv", "a,b\n1,2", 1, "The first line must name the columns"]
-  ] as const)("with invalid %s is rejected with the number of the line", function* ([format, body, line, problem]) {
+  ] as const)("as invalid %s is rejected, with the line number if a line is wrong", function* ([format, body, line, problem]) {
     for (const partSize of [3, 65_536]) {
       const error = yield* Effect.flip(read(format, body, partSize))
       assert.strictEqual(error._tag === "InvalidUpload" ? error.line : undefined, line, String(error))

@@ -50,44 +50,47 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
 })
 
 layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (it) => {
-  it.effect("returns a result for every item in input order, and charges neither malformed nor repeated VAT IDs", function* () {
-    const { get, newKey } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const lines = ["custom_id;vat_id", '"=one";ATU10550001', "two;NO123", "three;ATU 10550001", "four;ATU10550002"]
-    const reply = yield* upload(key, "text/csv", `\u{feff}${lines.join("\r\n")}`)
-    assert.strictEqual(reply.status, 202, reply.text)
-    const id = yield* idOf(reply)
-    assert.strictEqual(reply.headers["location"], `${path}/${id}`)
-    assert.containSubset((yield* finished(key, id)).body, {
-      status: "finished",
-      counts: { total: 4, pending: 0, final: 2, invalid_format: 1, duplicates: 1, expired: 0, cancelled: 0 },
-      estimated_end: null
-    })
-    const first = yield* get(`${path}/${id}/results`, { key, query: { limit: "3" } })
-    assert.containSubset(first.body, {
-      data: [
-        { custom_id: "=one", vat_id: "ATU10550001", status: "final", valid: true },
-        { custom_id: "two", vat_id: "NO123", status: "invalid_format" },
-        { custom_id: "three", vat_id: "ATU10550001", status: "final", valid: true }
-      ]
-    })
-    const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(first.body)
-    const second = yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor } })
-    assert.containSubset(second.body, { data: [{ custom_id: "four", status: "final" }], next_cursor: null })
-    const ndjson = yield* get(`${path}/${id}/results`, { key, headers: { accept: "application/x-ndjson" } })
-    assert.deepStrictEqual(ndjson.text.trimEnd().split("\n").length, 5)
-    assert.match(ndjson.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
-    const table = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
-    assert.match(table.text, /^custom_id,vat_id,status,[^\n]*\r\n"'=one","ATU10550001","final",true,/u)
-    assert.match(table.text, /\r\n#end,,complete,{6}\r\n$/u)
-    const usage = yield* get("/v1/usage", { key })
-    assert.strictEqual(usage.headers["x-service-usage"], "2/100000")
-    assert.containSubset((yield* get(path, { key })).body, { data: [{ batch_id: id }], next_cursor: null })
-    assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
-    assert.containSubset((yield* get("/v1/validations", { key })).body, { data: [], next_cursor: null })
-  })
+  it.effect(
+    "returns a result for every item in the order of the input, and charges neither malformed nor repeated VAT IDs",
+    function* () {
+      const { get, newKey } = yield* RunningService.RunningService
+      const key = yield* newKey
+      const lines = ["custom_id;vat_id", '"=one";ATU10550001', "two;NO123", "three;ATU 10550001", "four;ATU10550002"]
+      const reply = yield* upload(key, "text/csv", `\u{feff}${lines.join("\r\n")}`)
+      assert.strictEqual(reply.status, 202, reply.text)
+      const id = yield* idOf(reply)
+      assert.strictEqual(reply.headers["location"], `${path}/${id}`)
+      assert.containSubset((yield* finished(key, id)).body, {
+        status: "finished",
+        counts: { total: 4, pending: 0, final: 2, invalid_format: 1, duplicates: 1, expired: 0, cancelled: 0 },
+        estimated_end: null
+      })
+      const first = yield* get(`${path}/${id}/results`, { key, query: { limit: "3" } })
+      assert.containSubset(first.body, {
+        data: [
+          { custom_id: "=one", vat_id: "ATU10550001", status: "final", valid: true },
+          { custom_id: "two", vat_id: "NO123", status: "invalid_format" },
+          { custom_id: "three", vat_id: "ATU10550001", status: "final", valid: true }
+        ]
+      })
+      const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(first.body)
+      const second = yield* get(`${path}/${id}/results`, { key, query: { cursor: next_cursor } })
+      assert.containSubset(second.body, { data: [{ custom_id: "four", status: "final" }], next_cursor: null })
+      const ndjson = yield* get(`${path}/${id}/results`, { key, headers: { accept: "application/x-ndjson" } })
+      assert.deepStrictEqual(ndjson.text.trimEnd().split("\n").length, 5)
+      assert.match(ndjson.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
+      const table = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
+      assert.match(table.text, /^custom_id,vat_id,status,[^\n]*\r\n"'=one","ATU10550001","final",true,/u)
+      assert.match(table.text, /\r\n#end,,complete,{6}\r\n$/u)
+      const usage = yield* get("/v1/usage", { key })
+      assert.strictEqual(usage.headers["x-service-usage"], "2/100000")
+      assert.containSubset((yield* get(path, { key })).body, { data: [{ batch_id: id }], next_cursor: null })
+      assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
+      assert.containSubset((yield* get("/v1/validations", { key })).body, { data: [], next_cursor: null })
+    }
+  )
 
-  it.effect("rejects an invalid upload as a whole and names the line", function* () {
+  it.effect("rejects an invalid upload as a whole, and names the line", function* () {
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     const before = yield* countOf("events")
@@ -115,7 +118,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assert.deepStrictEqual([yield* countOf("events"), yield* countOf("uploads")], [before, 0])
   })
 
-  it.effect("accepts one batch per Idempotency-Key, and cancels its pending items", function* () {
+  it.effect("accepts one batch per Idempotency-Key, and cancels the pending items of a batch on request", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -143,76 +146,76 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     yield* sandbox.configure({ vies_unavailable_member_states: [] })
   })
 
-  it.effect("pages through and cancels the items of a batch that is stored in several chunks", function* () {
-    const { get, newKey, post } = yield* RunningService.RunningService
-    const sandbox = yield* Sandbox
-    const key = yield* newKey
-    yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
-    const vatIdOf = (item: number) => (item === 1_100 ? "ATU10550001" : `SE${556_000_000_000 + (item % 1_098)}01`.slice(0, 14))
-    const lines = Array.from({ length: 1_101 }, (_, item) => JSON.stringify({ custom_id: `${item}`, vat_id: vatIdOf(item) }))
-    const id = yield* idOf(yield* upload(key, "application/x-ndjson", lines.join("\n")))
-    const attempted = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { limit: "500" } }), {
-      schedule: Schedule.spaced("100 millis"),
-      until: ({ text }) => text.includes("MS_UNAVAILABLE")
-    })
-    const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(attempted.body)
-    // The second chunk may be missing for a moment.
-    const second = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { cursor: next_cursor, limit: "1" } }), {
-      schedule: Schedule.spaced("100 millis"),
-      until: ({ text }) => !text.startsWith('{"data":[]')
-    })
-    assert.containSubset(second.body, { data: [{ custom_id: "500" }] })
-    yield* Effect.repeat(get(`${path}/${id}`, { key }), {
-      schedule: Schedule.spaced("100 millis"),
-      until: ({ text }) => text.includes('"final":1')
-    })
-    yield* post(`${path}/${id}/cancel`, undefined, { key })
-    assert.containSubset((yield* finished(key, id)).body, {
-      status: "cancelled",
-      counts: { total: 1_101, final: 1, duplicates: 2, cancelled: 1_098 }
-    })
-    const all = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
-    const rows = all.text.trimEnd().split("\r\n").slice(1)
-    assert.deepStrictEqual(
-      rows.slice(-4).map((row) => row.split(",", 4).join()),
-      [
-        `"1098","${vatIdOf(0)}","cancelled",`,
-        `"1099","${vatIdOf(1)}","cancelled",`,
-        '"1100","ATU10550001","final",true',
-        "#end,,complete,"
-      ]
-    )
-    yield* sandbox.configure({ vies_unavailable_member_states: [] })
-  })
-
   it.effect(
-    "rejects a concurrent request with the Idempotency-Key of a running upload, and discards an interrupted upload",
+    "returns the pages of a batch that is stored in several chunks, and cancels its pending items on request",
     function* () {
-      const { baseUrl, newKey, post } = yield* RunningService.RunningService
+      const { get, newKey, post } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
       const key = yield* newKey
-      const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
-      const line = `${JSON.stringify(items[0])}\n`
-      const headers = { "idempotency-key": "cut off" }
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
-          const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "idempotency-key: cut off"]
-          const length = ["content-type: application/x-ndjson", "content-length: 100000"]
-          yield* connection.send(`${[...head, ...length].join("\r\n")}\r\n\r\n${line.repeat(600)}`)
-          yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
-          assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
-        })
-      )
-      yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
-      const again = yield* Effect.repeat(post(path, { items }, { key, headers }), {
-        schedule: Schedule.spaced("20 millis"),
-        until: ({ status }) => status !== 409
+      yield* sandbox.configure({ vies_unavailable_member_states: ["SE"] })
+      const vatIdOf = (item: number) => (item === 1_100 ? "ATU10550001" : `SE${556_000_000_000 + (item % 1_098)}01`.slice(0, 14))
+      const lines = Array.from({ length: 1_101 }, (_, item) => JSON.stringify({ custom_id: `${item}`, vat_id: vatIdOf(item) }))
+      const id = yield* idOf(yield* upload(key, "application/x-ndjson", lines.join("\n")))
+      const attempted = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { limit: "500" } }), {
+        schedule: Schedule.spaced("100 millis"),
+        until: ({ text }) => text.includes("MS_UNAVAILABLE")
       })
-      assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
+      const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(attempted.body)
+      // The second chunk may be missing for a moment.
+      const second = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { cursor: next_cursor, limit: "1" } }), {
+        schedule: Schedule.spaced("100 millis"),
+        until: ({ text }) => !text.startsWith('{"data":[]')
+      })
+      assert.containSubset(second.body, { data: [{ custom_id: "500" }] })
+      yield* Effect.repeat(get(`${path}/${id}`, { key }), {
+        schedule: Schedule.spaced("100 millis"),
+        until: ({ text }) => text.includes('"final":1')
+      })
+      yield* post(`${path}/${id}/cancel`, undefined, { key })
+      assert.containSubset((yield* finished(key, id)).body, {
+        status: "cancelled",
+        counts: { total: 1_101, final: 1, duplicates: 2, cancelled: 1_098 }
+      })
+      const all = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
+      const rows = all.text.trimEnd().split("\r\n").slice(1)
+      assert.deepStrictEqual(
+        rows.slice(-4).map((row) => row.split(",", 4).join()),
+        [
+          `"1098","${vatIdOf(0)}","cancelled",`,
+          `"1099","${vatIdOf(1)}","cancelled",`,
+          '"1100","ATU10550001","final",true',
+          "#end,,complete,"
+        ]
+      )
+      yield* sandbox.configure({ vies_unavailable_member_states: [] })
     }
   )
 
-  it.effect("leaves batches open while the quota is used up, and a key has at most twenty open batches", function* () {
+  it.effect("rejects a request with the Idempotency-Key of a running upload, and discards an interrupted upload", function* () {
+    const { baseUrl, newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
+    const line = `${JSON.stringify(items[0])}\n`
+    const headers = { "idempotency-key": "cut off" }
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
+        const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "idempotency-key: cut off"]
+        const length = ["content-type: application/x-ndjson", "content-length: 100000"]
+        yield* connection.send(`${[...head, ...length].join("\r\n")}\r\n\r\n${line.repeat(600)}`)
+        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
+        assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
+      })
+    )
+    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
+    const again = yield* Effect.repeat(post(path, { items }, { key, headers }), {
+      schedule: Schedule.spaced("20 millis"),
+      until: ({ status }) => status !== 409
+    })
+    assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
+  })
+
+  it.effect("leaves batches open while the quota is used up, and allows a key at most twenty open batches", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 2)
@@ -223,7 +226,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assertProblem(yield* submit(22), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("pauses a batch while the quota is used up, until the next month", function* () {
+  it.effect("pauses a batch when the quota is used up, and continues it in the next month", function* () {
     const { get, newKey, post, travel } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 2)

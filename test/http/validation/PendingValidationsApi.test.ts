@@ -52,7 +52,7 @@ const change = (id: string, set: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`UPDATE vatproof.tasks SET ${sql.literal(set)} WHERE task_id = ${id}::uuid`)
 
 layer(RunningService.layer(), { excludeTestServices: true })("a submitted validation", (it) => {
-  it.effect("is answered at once if possible, and its answer stays readable by its id", function* () {
+  it.effect("is answered at once if the source answers, and its answer stays readable by its id", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const reply = yield* post(path, { vat_id: "ATU10550001", reference: "INV-1" }, { key })
@@ -108,7 +108,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     ])
   })
 
-  it.effect("with company data is a qualified confirmation", function* () {
+  it.effect("is a qualified confirmation if it has company data", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const company = { name: "Muster GmbH", city: "Berlin" }
@@ -122,16 +122,19 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assertProblem(yield* service.post(path, asked, { key: yield* service.newKey, headers: later }), "PAYMENT_REQUIRED")
   })
 
-  it.effect("is refused with 503 during an outage, unless the client accepts a later answer", function* () {
-    const { newKey, post } = yield* RunningService.RunningService
-    const key = yield* newKey
-    assertProblem(yield* post(path, { vat_id: vatIdEnding("FI", "999301") }, { key }), "SOURCE_UNAVAILABLE")
-    assertProblem(yield* post(path, { vat_id: "XX1" }, { key, headers: later }), "INVALID_VAT_ID")
-    assertProblem(yield* post(path, { vat_id: "ATU10550001", compny: {} }, { key }), "VALIDATION_ERROR")
-    assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
-  })
+  it.effect(
+    "is refused with 503 during an outage if the client does not accept a later answer, and with 400 if it is malformed",
+    function* () {
+      const { newKey, post } = yield* RunningService.RunningService
+      const key = yield* newKey
+      assertProblem(yield* post(path, { vat_id: vatIdEnding("FI", "999301") }, { key }), "SOURCE_UNAVAILABLE")
+      assertProblem(yield* post(path, { vat_id: "XX1" }, { key, headers: later }), "INVALID_VAT_ID")
+      assertProblem(yield* post(path, { vat_id: "ATU10550001", compny: {} }, { key }), "VALIDATION_ERROR")
+      assertProblem(yield* post(path, { vat_id: "ATU10550001" }), "UNAUTHORIZED")
+    }
+  )
 
-  it.effect("counts towards the rate limit in the minute in which it is accepted", function* () {
+  it.effect("counts towards the rate limit of the minute in which it is accepted", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     const submit = (vat_id: string) => service.post(path, { vat_id }, { key, headers: later })
@@ -142,7 +145,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assertProblem(yield* submit("ATU10550007"), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("can be cancelled while it is pending, and never changes once it is final", function* () {
+  it.effect("can be cancelled while it is pending, but not once it is final", function* () {
     const { ask, get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const pending = yield* idOf(yield* post(path, { vat_id: vatIdEnding("MT", "999301") }, { key, headers: later }))
@@ -156,7 +159,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.containSubset(list.body, { data: [{ validation_id: pending, status: "cancelled" }], next_cursor: null })
   })
 
-  it.effect("waits while the quota is used up, and continues with a larger quota", function* () {
+  it.effect("stays pending while the quota is used up, and is answered after the quota is raised", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550001")
@@ -178,7 +181,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "2/2")
   })
 
-  it.effect("expires without an answer or a charge", function* () {
+  it.effect("expires without a charge if it has no answer in time", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550002", { expires_in: 60 })
@@ -193,7 +196,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     ])
   })
 
-  it.effect("is cancelled without a charge if its key was revoked meanwhile", function* () {
+  it.effect("is cancelled without a charge if its API key is revoked while it is pending", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550003")
@@ -209,7 +212,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     ])
   })
 
-  it.effect("is listed to its key, by state, VAT ID and reference, in pages", function* () {
+  it.effect("is listed for its API key, page by page, with filters for state, VAT ID and reference", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const ids: Array<string> = []

@@ -51,7 +51,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["IE9*12345A", { vat_id: "IE9*12345A" }],
     ["xi 110 305 878", { vat_id: "XI110305878", country_code: "XI", vat_number: "110305878", source: "vies" }],
     ["de-123.456-781", { vat_id: "DE123456781" }]
-  ] as const)("normalises %s", function* ([input, body]) {
+  ] as const)("normalises the VAT ID %s", function* ([input, body]) {
     const { validate } = yield* RunningService.RunningService
     assert.containSubset(yield* validate(input), { status: 200, body })
   })
@@ -63,7 +63,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     "/v1/validate/DE123456782?unknown=1&x=%ff&vat_id=ATU12345678",
     "/v1/validate/DE123456782?company_name=&company_city=%20&requester_vat_id=",
     "/v1/validate/DE123456782?force_live=false"
-  ])("accepts %s", function* (path) {
+  ])("accepts the request %s", function* (path) {
     const { get } = yield* RunningService.RunningService
     assert.containSubset(yield* get(path), { status: 200, body: { vat_id: "DE123456782" } })
   })
@@ -89,7 +89,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["company_name", `company_name=${"x".repeat(301)}`],
     ["company_zip", "company_zip=1&company_zip=2"],
     ["requester_vat_id", "requester_vat_id=DE123456789&requester_vat_id=DE123456789"]
-  ])("rejects and names the invalid %s of the query ?%s", function* ([field, query]) {
+  ])("rejects the invalid %s of the query ?%s by its name", function* ([field, query]) {
     const { get } = yield* RunningService.RunningService
     const { details } = assertProblem(yield* get(`/v1/validate/ATU12345678?${query}`), "VALIDATION_ERROR")
     assert.deepStrictEqual(
@@ -104,16 +104,19 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["companyname=x", "companyname", "company_name"],
     ["requester_vatid=DE811115368", "requester_vatid", "requester_vat_id"],
     ["match_formats=letters", "match_formats", "match_format"]
-  ] as const)("rejects the misspelled parameter of ?%s", function* ([query, field, likely]) {
-    const { get } = yield* RunningService.RunningService
-    const sandbox = yield* Sandbox
-    const before = yield* sandbox.checks()
-    const reply = yield* get(`/v1/validate/ATU12345678?${query}`)
-    const { details, message } = assertProblem(reply, "VALIDATION_ERROR")
-    assert.deepStrictEqual(details, [{ field, message: `Unknown parameter; did you mean ${likely}?` }])
-    assert.include(message, field)
-    assert.strictEqual(yield* sandbox.checks(), before)
-  })
+  ] as const)(
+    "rejects the query ?%s because of a misspelled parameter, and suggests the right name",
+    function* ([query, field, likely]) {
+      const { get } = yield* RunningService.RunningService
+      const sandbox = yield* Sandbox
+      const before = yield* sandbox.checks()
+      const reply = yield* get(`/v1/validate/ATU12345678?${query}`)
+      const { details, message } = assertProblem(reply, "VALIDATION_ERROR")
+      assert.deepStrictEqual(details, [{ field, message: `Unknown parameter; did you mean ${likely}?` }])
+      assert.include(message, field)
+      assert.strictEqual(yield* sandbox.checks(), before)
+    }
+  )
 
   it.effect("passes a requester to VIES and returns the consultation number of a live answer", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
@@ -131,7 +134,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     )
   })
 
-  it.effect("retries once without the requester if VIES rejects it", function* () {
+  it.effect("asks VIES once more without the requester if VIES rejects the requester", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const reply = yield* validate(vatIdEnding("AT", "999202"), {
       key: yield* newKey,
@@ -180,7 +183,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assert.lengthOf(new Set(numbers.filter(Predicate.isNotUndefined)), 2, numbers.join())
   })
 
-  it.effect("continues a shared call after its first caller has disconnected", function* () {
+  it.effect("continues a shared source call after the first caller has disconnected", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey

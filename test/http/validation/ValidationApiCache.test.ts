@@ -29,7 +29,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     assert.containSubset(yield* validate(vatId), cached)
   })
 
-  it.effect("is bypassed and refreshed by force_live", function* () {
+  it.effect("is bypassed and refreshed by a request with force_live", function* () {
     const { validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const vatId = vatIdEnding("LU", "431003")
@@ -43,7 +43,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     assert.containSubset(yield* validate(vatId), { ...cached, body: { valid: false } })
   })
 
-  it.effect("keeps valid answers for a day and invalid ones for an hour after the source's answer", function* () {
+  it.effect("keeps valid answers for a day and invalid answers for an hour after the source has answered", function* () {
     const { travel, validate } = yield* RunningService.make()
     const valid = vatIdEnding("HU", "431004")
     const invalid = vatIdEnding("HU", "999200")
@@ -58,7 +58,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     assert.containSubset(yield* validate(valid), { ...live, body: { valid: true } })
   })
 
-  it.effect("keeps invalid answers for CACHE_TTL_INVALID", function* () {
+  it.effect("keeps invalid answers for the time that CACHE_TTL_INVALID sets", function* () {
     const { travel, validate } = yield* RunningService.make(RunningService.otherSettings)
     const vatId = vatIdEnding("SI", "999200")
     assert.containSubset(yield* validate(vatId), live)

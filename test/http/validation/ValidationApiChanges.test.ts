@@ -49,8 +49,8 @@ const start = Effect.gen(function* () {
   return { ...service, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("a change during a call to a source", (it) => {
-  it.effect("that revokes the key makes the request fail with 401, and nothing is charged", function* () {
+layer(RunningService.layerShared(), { excludeTestServices: true })("during a call to a source, a change", (it) => {
+  it.effect("that revokes the API key makes the request fail with 401, and nothing is charged", function* () {
     const { key, validate } = yield* start
     for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
       const other = yield* start
@@ -62,7 +62,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
   })
 
-  it.effect("to a larger plan already applies to this request", function* () {
+  it.effect("to a larger plan already applies to the request in flight", function* () {
     const { key, validate } = yield* start
     yield* RunningService.setPlan(key, "starter")
     const change = RunningService.setPlan(key, "business")
@@ -82,7 +82,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
   })
 
-  it.effect("to a plan without confirmations makes the request fail with 402, and no receipt is issued", function* () {
+  it.effect("to a plan without qualified confirmations makes the request fail with 402, and no receipt is issued", function* () {
     const { key, service } = yield* start
     yield* RunningService.setPlan(key, "business")
     const change = RunningService.setPlan(key, "free")

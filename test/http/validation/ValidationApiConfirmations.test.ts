@@ -51,7 +51,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.strictEqual((yield* service.ask(`${asked}&company_name=M%C3%BCller+%26+100%25&other=%FF`, { key })).status, 200)
   })
 
-  it.effect("is rejected with the first error in a fixed order, without a source call or a charge", function* () {
+  it.effect("is rejected with the first of several errors in a fixed order, without a source call or a charge", function* () {
     const { key, sandbox, service } = yield* start()
     const free = yield* service.newKey
     const poor = yield* newPaidKey(service, "starter")
@@ -83,7 +83,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
   })
 
-  it.effect("returns matches as words and as the BZSt's letters", function* () {
+  it.effect("returns the matches as words or as the BZSt's letters", function* () {
     const { key, service } = yield* start()
     const company = { company_name: "MUSTER GmbH", company_zip: "99999", company_city: "Berlin" }
     const words = yield* confirm(service, "de 100 440 110", key, company)
@@ -127,7 +127,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   it.effect.each([
     ["evatr-0000", true],
     ["evatr-2001", false]
-  ] as const)("that the BZSt answers with %s is a verdict with a receipt and a charge", function* ([status, valid]) {
+  ] as const)("has a verdict, a receipt and a charge if the BZSt answers with %s", function* ([status, valid]) {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, bzstEnding(status), key)
     assert.containSubset(reply, {
@@ -140,7 +140,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.containSubset(event?.data, { answer: { code: status, valid }, receipt: { result: { valid } } })
   })
 
-  it.effect("without name or city compares nothing, warns of that, and is charged", function* () {
+  it.effect("without name or city compares nothing, returns a warning, and is charged", function* () {
     const { key, service } = yield* start()
     for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
       const reply = yield* confirm(service, "DE100440120", key, company)
@@ -157,7 +157,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.isUndefined((yield* confirm(service, "DE100440120", key)).headers["warning"])
   })
 
-  it.effect("that the BZSt refuses (evatr-0006) is a 422 with the code, is logged, and is not charged", function* () {
+  it.effect("is refused with 422 and the code, recorded, and not charged if the BZSt refuses it (evatr-0006)", function* () {
     const { key, sandbox, service } = yield* start()
     yield* sandbox.configure({ german_targets_admitted: false })
     const reply = yield* confirm(service, "DE100440130", key)
@@ -182,7 +182,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect.each(["evatr-0004", "evatr-2005"])(
-    "of a requester that the BZSt rejects (%s) is refused without Retry-After",
+    "is refused without Retry-After if the BZSt rejects the requester (%s)",
     function* (status) {
       const { key, service } = yield* start()
       for (let time = 0; time < 5; time += 1) {
@@ -199,21 +199,24 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     }
   )
 
-  it.effect("during an outage of the BZSt is a 503 with Retry-After, which is charged from the fourth time on", function* () {
-    const { key, service } = yield* start()
-    const used: Array<number> = []
-    for (let time = 0; time < 5; time += 1) {
-      const reply = yield* confirm(service, bzstEnding("evatr-2003"), key)
-      assert.include(assertProblem(reply, "SOURCE_UNAVAILABLE").message, "evatr-2003")
-      assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
-      used.push(usedOf(yield* service.ask("/v1/usage", { key })))
+  it.effect(
+    "fails with 503 and Retry-After during an outage of the BZSt, and is charged from the fourth failure on",
+    function* () {
+      const { key, service } = yield* start()
+      const used: Array<number> = []
+      for (let time = 0; time < 5; time += 1) {
+        const reply = yield* confirm(service, bzstEnding("evatr-2003"), key)
+        assert.include(assertProblem(reply, "SOURCE_UNAVAILABLE").message, "evatr-2003")
+        assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
+        used.push(usedOf(yield* service.ask("/v1/usage", { key })))
+      }
+      assert.deepStrictEqual(used, [0, 0, 0, 1, 2])
+      const [event] = yield* eventsAbout(bzstEnding("evatr-2003"))
+      assert.containSubset(event, { type: "VatIdVerificationFailed", units: 0, data: { attempts: [{ code: "evatr-2003" }] } })
     }
-    assert.deepStrictEqual(used, [0, 0, 0, 1, 2])
-    const [event] = yield* eventsAbout(bzstEnding("evatr-2003"))
-    assert.containSubset(event, { type: "VatIdVerificationFailed", units: 0, data: { attempts: [{ code: "evatr-2003" }] } })
-  })
+  )
 
-  it.effect("bypasses the cache and refreshes it on every replica", function* () {
+  it.effect("bypasses the answer cache and refreshes it on every replica", function* () {
     const { key, sandbox, service } = yield* start()
     assert.containSubset(yield* service.validate("DE100440150", { key }), { body: { source: "vies", cache: false } })
     assert.containSubset(yield* service.validate("DE100440150", { key }), { body: { source: "cache", cache: true } })
@@ -228,7 +231,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.include(cached.text, time)
   })
 
-  it.effect("is sent to the BZSt even while VIES is down, and never to VIES while the BZSt is down", function* () {
+  it.effect("is sent to the BZSt while VIES is down, and is not sent to VIES while the BZSt is down", function* () {
     const { key, sandbox, service } = yield* start()
     yield* sandbox.configure({ vies_available: false })
     assert.strictEqual((yield* confirm(service, "DE100440160", key)).status, 200)
@@ -261,7 +264,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     }
   )
 
-  it.effect("has the SERVICE_NAME and the RECEIPT_PREFIX of the operator", function* () {
+  it.effect("contains the operator's SERVICE_NAME and RECEIPT_PREFIX", function* () {
     const { key, service } = yield* start(RunningService.otherSettings)
     const { text } = yield* confirm(service, "DE100440180", key)
     assert.match(text, /"receipt_id":"ACME-QC-\d{8}-[A-Z0-9]{10}".*"source":"acme-vat-issued"/u)

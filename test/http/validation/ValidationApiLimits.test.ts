@@ -47,8 +47,8 @@ const endMinute = Effect.flatMap(
 
 const misspelled = { forcelive: "1" }
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller at its rate limit", (it) => {
-  it.effect("is rejected with the same response for each kind of validation, and each call is counted once", function* () {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller that has reached its rate limit", (it) => {
+  it.effect("is rejected with the same response for every kind of validation, and each call is counted once", function* () {
     const { key, refused, replica } = yield* refusedCaller
     const without = ({ headers, text }: typeof refused) => ({
       text: text.replace(/"request_id":"[^"]*"/u, ""),
@@ -75,7 +75,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(refused.headers["retry-after"], /t=(\d+)/u.exec(refused.headers["ratelimit"] ?? "")?.[1])
   })
 
-  it.effect("is served at once after an upgrade", function* () {
+  it.effect("is served at once after an upgrade of its plan", function* () {
     const { key, replica } = yield* refusedCaller
     yield* RunningService.setPlan(key, "business")
     assert.strictEqual((yield* replica.validate("ATU12345678", { key })).status, 200)
@@ -92,7 +92,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 1)
   })
 
-  it.effect("is served and counted once in the next minute, even if other keys were revoked meanwhile", function* () {
+  it.effect("is served and counted once in the next minute, even if the plan of another account changed meanwhile", function* () {
     const { key, replica } = yield* refusedCaller
     yield* RunningService.setPlan(yield* replica.newKey, "business")
     yield* endMinute
@@ -101,23 +101,26 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 1)
   })
 
-  it.effect("without a key gets the error of the lifetime quota, in later minutes too", function* () {
-    const { travel, validate } = yield* RunningService.make(RunningService.ownLimits)
-    const from = "203.0.113.40"
-    for (let call = 0; call < 10; call += 1) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
-    for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {
-      const reply = yield* validate(vatId, { from })
-      assert.include(assertProblem(reply, "UNAUTHORIZED").message, "POST /v1/register")
-      assert.strictEqual(reply.headers["x-service-usage"], "10/10")
+  it.effect(
+    "gets the error of the lifetime quota, even in later minutes, if it has no API key and has used up that quota",
+    function* () {
+      const { travel, validate } = yield* RunningService.make(RunningService.ownLimits)
+      const from = "203.0.113.40"
+      for (let call = 0; call < 10; call += 1) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
+      for (const vatId of ["ATU12345678", "nonsense", vatIdEnding("AT", "412001")]) {
+        const reply = yield* validate(vatId, { from })
+        assert.include(assertProblem(reply, "UNAUTHORIZED").message, "POST /v1/register")
+        assert.strictEqual(reply.headers["x-service-usage"], "10/10")
+      }
+      assert.strictEqual((yield* validate("ATU12345678", { from: "203.0.113.41" })).status, 200)
+      yield* travel("400 days")
+      assertProblem(yield* validate("ATU12345678", { from }), "UNAUTHORIZED")
     }
-    assert.strictEqual((yield* validate("ATU12345678", { from: "203.0.113.41" })).status, 200)
-    yield* travel("400 days")
-    assertProblem(yield* validate("ATU12345678", { from }), "UNAUTHORIZED")
-  })
+  )
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller with a used-up quota", (it) => {
-  it.effect("is rejected on another replica, and served at once after an upgrade", function* () {
+  it.effect("is rejected on every replica, and served at once after an upgrade of its plan", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const key = yield* newPaidKey(one, "starter")
     assert.strictEqual((yield* other.validate("ATU12345678", { key })).status, 200)
@@ -135,7 +138,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 7)
   })
 
-  it.effect("is counted once per rejected call, for cached and for new VAT IDs", function* () {
+  it.effect("is counted once for each rejected call, for cached and for new VAT IDs", function* () {
     const { newKey, validate } = yield* RunningService.make()
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 1)
@@ -149,7 +152,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
   })
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("a replica with outdated data of a caller", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a replica with outdated cached data of a caller", (it) => {
   it.effect.each([
     ["a cached answer", "ATU12345678", {}, 200],
     ["a live look-up", "ATU12345678", { query: { force_live: "1" } }, 200],
@@ -158,7 +161,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a replica wi
     ["a malformed parameter", "ATU12345678", { query: { force_live: "maybe" } }, 400],
     ["a misspelled parameter", "ATU12345678", { query: misspelled }, 400],
     ["a confirmation that needs a paid plan", "DE123456789", { query: { company_name: "x" } }, 402]
-  ] as const)("counts %s once", function* ([_, vatId, more, status]) {
+  ] as const)("counts a request with %s once", function* ([_, vatId, more, status]) {
     const { newKey, validate } = yield* RunningService.RunningService
     const [key, other] = [yield* newKey, yield* newKey]
     yield* validate("ATU12345678", { key })

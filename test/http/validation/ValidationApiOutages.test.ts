@@ -31,7 +31,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assert.containSubset(yield* validate("DE111111111", { key }), { status: 200, body: { valid: false, source: "bzst" } })
   })
 
-  it.effect("sends the BZSt the requester that the caller names, else that of the operator", function* () {
+  it.effect("sends the BZSt the requester that the caller names, otherwise the operator's VAT ID", function* () {
     const { key, sandbox, validate } = yield* takeDown("vies")
     yield* validate("DE100440002", { key, query: { requester_vat_id: "DE811115368" } })
     yield* validate("DE100440003", { key })
@@ -47,19 +47,22 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     )
   })
 
-  it.effect("returns 503 without a charge to anonymous callers and for other member states while VIES is down", function* () {
-    const { key, sandbox, validate } = yield* takeDown("vies")
-    const asked = yield* sandbox.checks({ source: "bzst" })
-    for (const reply of [yield* validate("DE100440005"), yield* validate("ATU10440006", { key })]) {
-      const { message } = assertProblem(reply, "SOURCE_UNAVAILABLE")
-      assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
-      assert.match(message, /says nothing about the VAT ID/u)
-      assert.strictEqual(usedOf(reply.headers["x-service-usage"]), 0)
+  it.effect(
+    "returns 503 without a charge to anonymous callers, and for VAT IDs of other member states, while VIES is down",
+    function* () {
+      const { key, sandbox, validate } = yield* takeDown("vies")
+      const asked = yield* sandbox.checks({ source: "bzst" })
+      for (const reply of [yield* validate("DE100440005"), yield* validate("ATU10440006", { key })]) {
+        const { message } = assertProblem(reply, "SOURCE_UNAVAILABLE")
+        assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/u)
+        assert.match(message, /says nothing about the VAT ID/u)
+        assert.strictEqual(usedOf(reply.headers["x-service-usage"]), 0)
+      }
+      assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), asked)
     }
-    assert.strictEqual(yield* sandbox.checks({ source: "bzst" }), asked)
-  })
+  )
 
-  it.effect("answers from the BZSt, or with 503, within the deadline while VIES hangs", function* () {
+  it.effect("answers from the BZSt, or with 503, within the deadline while VIES does not respond", function* () {
     const { key, sandbox, travel, validate } = yield* takeDown("none")
     yield* sandbox.script([{ kind: "hang", source: "vies" }])
     const asked = [validate("DE100446001", { key }), validate("ATU10446002", { key })] as const
@@ -104,7 +107,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
 })
 
 layer(RunningService.layer(RunningService.otherSettings), { excludeTestServices: true })("the service", (it) => {
-  it.effect("names the missing requester in its error, if it cannot ask the BZSt without one", function* () {
+  it.effect("says in the error that the requester is missing if it therefore cannot ask the BZSt", function* () {
     const { key, sandbox, validate } = yield* takeDown("vies")
     const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
     assert.include(message, "requester_vat_id")
@@ -113,20 +116,23 @@ layer(RunningService.layer(RunningService.otherSettings), { excludeTestServices:
     assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
   })
 
-  it.effect("serves a stale answer with a warning and a charge, until STALE_MAX_AGE", function* () {
-    const { key, sandbox, travel, validate } = yield* takeDown("none")
-    yield* validate("ATU10440007", { key })
-    yield* sandbox.configure({ vies_available: false })
-    yield* travel("25 hours")
-    const stale = yield* validate("ATU10440007", { key })
-    assert.containSubset(stale, {
-      status: 200,
-      headers: { warning: staleWarning },
-      body: { valid: true, cache: true, source: "cache" }
-    })
-    assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
-    assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
-    yield* travel("24 hours")
-    assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
-  })
+  it.effect(
+    "serves a stale answer with a warning and a charge during an outage, until the answer is older than STALE_MAX_AGE",
+    function* () {
+      const { key, sandbox, travel, validate } = yield* takeDown("none")
+      yield* validate("ATU10440007", { key })
+      yield* sandbox.configure({ vies_available: false })
+      yield* travel("25 hours")
+      const stale = yield* validate("ATU10440007", { key })
+      assert.containSubset(stale, {
+        status: 200,
+        headers: { warning: staleWarning },
+        body: { valid: true, cache: true, source: "cache" }
+      })
+      assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
+      assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
+      yield* travel("24 hours")
+      assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
+    }
+  )
 })

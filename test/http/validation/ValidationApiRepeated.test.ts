@@ -8,8 +8,8 @@ import { assert, layer } from "#test/support/Test.ts"
 const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "")
 const fromCache = /"source":"cache".*"cache":true/u
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated validation", (it) => {
-  it.effect("has the same body and headers, for any query and spelling", function* () {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated validation of a VAT ID", (it) => {
+  it.effect("has the same body and headers for other queries and spellings of the VAT ID", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* validate("ATU12345678", { key })
@@ -23,7 +23,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.strictEqual(third.headers["x-service-usage"], "3/100000")
   })
 
-  it.effect("reports when its request arrived, even if the database is slow", function* () {
+  it.effect("reports the time at which its request arrived, even if the database is slow", function* () {
     const { newKey, port, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -45,7 +45,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.isAtMost(Date.parse(requestedAt), waiting)
   })
 
-  it.effect("ends when its client disconnects, even if its key was revoked meanwhile", function* () {
+  it.effect("ends when its client disconnects, even if its API key was revoked meanwhile", function* () {
     const { newKey, port, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -83,7 +83,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
   })
 
-  it.effect("is charged once on all replicas, while another key keeps changing its plan", function* () {
+  it.effect("is charged once on whichever replica it runs, while another account changes its plan again and again", function* () {
     const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
     const [key, other] = [yield* replicas[0].newKey, yield* replicas[0].newKey]
     yield* Effect.forEach(replicas, ({ validate }) => validate("ATU12345678", { key }))

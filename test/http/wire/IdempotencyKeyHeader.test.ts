@@ -30,7 +30,7 @@ const assertOneAnswer = (replies: ReadonlyArray<Reply>, last: Reply) => {
 }
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempotency-Key", (it) => {
-  it.effect("makes 200 concurrent requests on two replicas one validation and one charge", function* () {
+  it.effect("causes one validation and one charge for 200 concurrent requests on two replicas", function* () {
     const first = yield* RunningService.RunningService
     const second = yield* RunningService.make()
     const key = yield* newPaidKey(first)
@@ -77,7 +77,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
   })
 
-  it.effect("of a GET repeats the first response with its representation, warning and usage", function* () {
+  it.effect("of a GET makes the second response equal the first one, with its representation, warning and usage", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }

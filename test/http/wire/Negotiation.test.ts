@@ -5,7 +5,7 @@ import { contentCoding, language, mediaType } from "#http/wire/Negotiation.ts"
 const types = ["application/json", "text/html", "application/pdf"] as const
 const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 
-describe("the media type", () => {
+describe("the negotiated media type", () => {
   it.each([
     [undefined, "application/json"],
     ["", "application/json"],
@@ -33,16 +33,19 @@ describe("the media type", () => {
     ["text/html;q=2, application/pdf;q=0.1", "application/pdf"],
     ["text/html;q=abc, application/pdf;q=0.001", "application/pdf"],
     [",,;q=1,text/html", "text/html"]
-  ] as const)("for %j is %s", (header, expected) => {
+  ] as const)("for the header Accept: %j is %s", (header, expected) => {
     assert.deepStrictEqual(mediaType(header, types), Option.some(expected))
   })
 
-  it.each(["image/png", "text/html;q=0", "*/*;q=0", "html", "*", "application/json;q=0.0"])("for %j has no match", (header) => {
-    assert.deepStrictEqual(mediaType(header, types), Option.none())
-  })
+  it.each(["image/png", "text/html;q=0", "*/*;q=0", "html", "*", "application/json;q=0.0"])(
+    "for the header Accept: %j has no match",
+    (header) => {
+      assert.deepStrictEqual(mediaType(header, types), Option.none())
+    }
+  )
 })
 
-describe("the language", () => {
+describe("the negotiated language", () => {
   it.each([
     [undefined, "en"],
     ["", "en"],
@@ -59,27 +62,33 @@ describe("the language", () => {
     ["en;q=0, *", "de"],
     ["de-AT, de;q=0.1, en;q=0.5", "de"],
     ["en, de", "en"]
-  ] as const)("for %j is %s", (header, expected) => {
+  ] as const)("for the header Accept-Language: %j is %s", (header, expected) => {
     assert.strictEqual(language(header, ["en", "de"]), expected)
   })
 
-  it.each(["fr", "nederlands", "en;q=0", "en;q=0, en-GB"])("for %j is the default, because no language matches", (header) => {
-    assert.strictEqual(language(header, ["en", "de"]), "en")
-  })
+  it.each(["fr", "nederlands", "en;q=0", "en;q=0, en-GB"])(
+    "for the header Accept-Language: %j is the default, because no language matches",
+    (header) => {
+      assert.strictEqual(language(header, ["en", "de"]), "en")
+    }
+  )
 })
 
-describe("the content coding", () => {
+describe("the negotiated content coding", () => {
   it.each([
     ["gzip, deflate, br, zstd", "br"],
     ["gzip", "gzip"],
     ["br;q=0.2, gzip;q=0.8", "gzip"],
     ["*", "br"],
     ["br;q=0, *", "gzip"]
-  ] as const)("for %j is %s", (header, expected) => {
+  ] as const)("for the header Accept-Encoding: %j is %s", (header, expected) => {
     assert.deepStrictEqual(contentCoding(header, ["br", "gzip"]), Option.some(expected))
   })
 
-  it.each([undefined, "", "identity", "zstd", "br;q=0, gzip;q=0", "brotli"])("for %j has no match", (header) => {
-    assert.deepStrictEqual(contentCoding(header, ["br", "gzip"]), Option.none())
-  })
+  it.each([undefined, "", "identity", "zstd", "br;q=0, gzip;q=0", "brotli"])(
+    "for the header Accept-Encoding: %j has no match",
+    (header) => {
+      assert.deepStrictEqual(contentCoding(header, ["br", "gzip"]), Option.none())
+    }
+  )
 })
