@@ -25,9 +25,9 @@ const startErrorOf = Effect.fnUntraced(function* (settings: RunningService.Setti
   return JSON.stringify(body)
 }, Effect.scoped)
 
-layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("A notary that is killed", (it) => {
   it.effect(
-    "is replaced by another replica after SIGKILL, and no replica starts on a log shorter than its signed checkpoint",
+    "is replaced by another replica, and no replica starts on a log that is shorter than its signed checkpoint",
     function* () {
       const settings = signing(yield* temporaryFolder)
       const one = yield* RunningService.spawn(settings)
@@ -57,13 +57,16 @@ layer(RunningService.layerGround, { excludeTestServices: true })("A notary", (it
   )
 })
 
-layer(RunningService.layer(), { excludeTestServices: true })("A service with an external database and no notary key", (it) => {
-  it.effect("rejects requests for proofs", function* () {
-    const service = yield* RunningService.RunningService
-    const { headers } = yield* newAuditor()
-    yield* service.validate("ATU12345678")
-    const reply = yield* service.get("/v1/audit/proofs/0", { headers })
-    assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /No signed checkpoint covers/u)
-    assert.strictEqual(reply.headers["retry-after"], "2")
-  })
-})
+layer(RunningService.layer(), { excludeTestServices: true })(
+  "A service with an external database and without a NOTARY_KEY",
+  (it) => {
+    it.effect("rejects requests for proofs with 503", function* () {
+      const service = yield* RunningService.RunningService
+      const { headers } = yield* newAuditor()
+      yield* service.validate("ATU12345678")
+      const reply = yield* service.get("/v1/audit/proofs/0", { headers })
+      assert.match(assertProblem(reply, "SERVICE_UNAVAILABLE").message, /No signed checkpoint covers/u)
+      assert.strictEqual(reply.headers["retry-after"], "2")
+    })
+  }
+)

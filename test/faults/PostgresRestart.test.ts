@@ -52,7 +52,7 @@ const numbers = Effect.fnUntraced(function* (statement: string) {
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service under load", (it) => {
-  it.effect("whose database restarts and crashes gives no response that is wrong, unrecorded or recorded twice", function* () {
+  it.effect("whose database restarts and crashes gives no wrong answer, and records each answer exactly once", function* () {
     const server = yield* ownServer
     const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
     const key = yield* service.newKey

@@ -67,7 +67,7 @@ const totals = Effect.gen(function* () {
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that is killed during confirmations", (it) => {
   it.effect(
-    "still has every issued receipt after its restart",
+    "still has every issued receipt after a restart",
     function* () {
       const kills = yield* killsOrTwo
       const settings = signing(yield* temporaryFolder)

@@ -35,7 +35,7 @@ const dataDir = Effect.gen(function* () {
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM or SIGINT", (it) => {
-  it.effect("completes the requests in flight, and exits within 5 s even while a source hangs", function* () {
+  it.effect("completes the requests in flight, and exits within 5 s even if a source does not respond", function* () {
     const sandbox = yield* Sandbox
     const service = yield* RunningService.spawn({ NOTARY_KEY: "" })
     assert.match(yield* service.output, /The log is not signed.*NOTARY_KEY/u)
@@ -62,7 +62,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an embedded database", (it) => {
-  it.effect("restarts after SIGKILL with the same data and JWT secret, and stops all processes on SIGINT", function* () {
+  it.effect("restarts after SIGKILL with the same data and JWT secret, and stops its database on SIGINT", function* () {
     const dir = yield* dataDir
     const settings = { DATABASE_URL: "", DATA_DIR: dir, JWT_SECRET: "" }
     const vatId = vatIdEnding("SE", "481001")

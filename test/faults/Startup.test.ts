@@ -44,7 +44,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.notInclude(reason, "keep-secret")
   })
 
-  it.effect("waits for its database until the timeout, and logs both the wait and the reason", function* () {
+  it.effect("waits for its database until the timeout, and logs the wait and the reason", function* () {
     const before = yield* Clock.currentTimeMillis
     const [waiting, end, ...more] = yield* startLog({
       DATABASE_URL: "postgresql://vatproof:keep-secret@127.0.0.1:9/vatproof",
@@ -57,7 +57,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.notInclude(`${waiting} ${end}`, "keep-secret")
   })
 
-  it.effect("does not wait for a database without TLS", function* () {
+  it.effect("reports at once that its database lacks the required TLS", function* () {
     const { url } = yield* TestDatabase
     const withTls = new URL(Redacted.value(url))
     withTls.searchParams.set("sslmode", "require")
@@ -65,7 +65,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.strictEqual(reason, "The database cannot be used: The server does not support TLS")
   })
 
-  it.effect("reports a port in use", function* () {
+  it.effect("reports that its port is in use", function* () {
     const port = yield* RunningService.freePort
     yield* TcpServer.make((socket) => socket.destroy(), { port })
     assert.include(yield* reasonOf({ PORT: String(port) }), String(port))
@@ -73,14 +73,14 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service of an older version", (it) => {
-  it.effect("reports at once that a newer version has migrated its database", function* () {
+  it.effect("reports at once that a newer version has migrated the database", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_move_everything', '')")
     assert.match(yield* reasonOf({ DATABASE_WAIT: "1h" }), /^The database is newer than this version/u)
   })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service that starts before its database", (it) => {
-  it.effect("is ready as soon as the database is", function* () {
+  it.effect("is ready as soon as the database is available", function* () {
     const network = yield* Network.make(Redacted.value((yield* TestDatabase).url))
     yield* network.reset
     const starting = yield* Effect.forkScoped(RunningService.start({ DATABASE_URL: network.url }), { startImmediately: true })

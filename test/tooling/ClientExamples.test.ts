@@ -56,12 +56,12 @@ const overloadedOnce = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, calls: () => calls }
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("the examples", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the client examples", (it) => {
   describe.each(languages)("in $name", (language) => {
     const isMissing = !isHere(language.needs)
     beforeEach((context) => context.skip(isMissing, `skipped: ${language.needs} is not installed`))
 
-    it.effect("validate, and report errors", function* () {
+    it.effect("validate a VAT ID, and report errors", function* () {
       const { baseUrl, newKey } = yield* RunningService.RunningService
       const env = { VATPROOF_URL: baseUrl, VATPROOF_KEY: yield* newKey }
       const valid = yield* run(language, env, "ATU12345678")
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the examples
       assert.include(wrong.output, "INVALID_VAT_ID")
     })
 
-    it.effect("retry after the seconds of Retry-After", function* () {
+    it.effect("retry once after the wait that Retry-After asks for", function* () {
       const { calls, url } = yield* overloadedOnce
       const { code, output } = yield* run(language, { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }, "ATU12345678")
       assert.strictEqual(code, 0, output)

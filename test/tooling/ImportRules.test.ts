@@ -172,6 +172,6 @@ const planted = [...byFolder, ...byForm].map((one, index) => {
 
 const broken = lintPlanted(Object.fromEntries(planted.map(({ path, text }) => [path, text])))
 
-describe("import rules", () => {
+describe("the import rules", () => {
   it.each(planted)("$name", ({ path, expected }) => assert.deepStrictEqual(broken.get(path), expected))
 })

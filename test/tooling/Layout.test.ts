@@ -48,8 +48,8 @@ const seen: Readonly<Record<string, ReadonlySet<string>>> = {
   "the compiler": seenBy("typescript/bin/tsc", "--listFilesOnly")
 }
 
-describe("the layout", () => {
-  it("has a source file for each test file, whose name begins like it: ViesNoVerdict.test.ts tests Vies.ts of the same folder", () => {
+describe("the layout of the repository", () => {
+  it("has a source file for each test file, whose name begins with the name of the source file: ViesNoVerdict.test.ts tests Vies.ts", () => {
     const orphans = tests
       .filter((path) => !unmirrored.test(path))
       .filter((path) => {
@@ -59,7 +59,7 @@ describe("the layout", () => {
     assert.deepStrictEqual(orphans, [])
   })
 
-  it("has no cycles of folders in a layer", () => {
+  it("has no import cycles between the folders of a layer", () => {
     const textOf = Object.fromEntries(source.map((path) => [path, readFileSync(join(projectRoot, path), "utf8")]))
     assert.deepStrictEqual(foldersInCycles(textOf), [])
     // An import cycle through a third folder.
@@ -71,7 +71,7 @@ describe("the layout", () => {
     assert.sameMembers(foldersInCycles(planted).slice(), ["domain/vat", "domain/callers", "domain/kernel"])
   })
 
-  it.each(Object.keys(seen))("passes every file to %s", (tool) => {
+  it.each(Object.keys(seen))("gives every source and test file to %s", (tool) => {
     const missed = [...source, ...tests].filter((path) => !seen[tool]?.has(path))
     assert.deepStrictEqual(missed, [])
   })

@@ -20,7 +20,7 @@ const finds = (path: string, name: string): boolean => {
 }
 
 describe("package-lock.json", () => {
-  it("names the optional packages of every platform, because `npm ci` refuses a lock file that lacks one", () => {
+  it("lists the optional packages of every platform, because `npm ci` rejects a lock file that lacks one", () => {
     const missing = Object.entries(packages).flatMap(([path, entry]) =>
       Object.keys(entry.optionalDependencies ?? {}).filter((name) => !finds(path, name))
     )

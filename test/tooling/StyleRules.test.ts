@@ -170,7 +170,9 @@ const cycle: Readonly<Record<string, string>> = {
 const broken = lintPlanted({ ...Object.fromEntries(planted.map(({ path, text }) => [path, text])), ...clean, ...cycle })
 
 describe("the lint rules", () => {
-  it.each(planted)("$rule rejects case %#", ({ path, rule, text }) => assert.deepStrictEqual(broken.get(path), [rule], text))
+  it.each(planted)("reject a violation of $rule (case %#)", ({ path, rule, text }) =>
+    assert.deepStrictEqual(broken.get(path), [rule], text)
+  )
 
   it.each(Object.keys(clean))("accept %s", (path) => assert.deepStrictEqual(broken.get(path), []))
 
@@ -178,7 +180,7 @@ describe("the lint rules", () => {
     assert.deepStrictEqual(broken.get(path), ["import/no-cycle"])
   )
 
-  it("are all tested with a violation", () => {
+  it("are each tested with a violation", () => {
     const configured = [...configuration.matchAll(/"([\w/-]+)": (?:\[\s*)?"error"/gu)].map(([, rule]) => rule)
     const elsewhere = ["correctness", "suspicious", "reportUnusedDisableDirectives", "no-restricted-imports", "import/no-cycle"]
     const expected = new Set([...planted.map(({ rule }) => rule), ...elsewhere])

@@ -2,7 +2,7 @@ import { Duration, Effect, Option } from "effect"
 import { read } from "#infra/config/AppConfig.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
-describe("the settings", () => {
+describe("the service's settings", () => {
   it.effect("have the documented defaults if they are unset or blank", function* () {
     const settings = yield* read({ PORT: "", HOST: " ", VIES_BASE_URL: undefined })
     assert.containSubset(settings, {
@@ -38,7 +38,7 @@ describe("the settings", () => {
     ["30d", Duration.days(30)],
     ["0", Duration.zero],
     ["90 minutes", Duration.minutes(90)]
-  ] as const)("parse %s as a duration", ([text, duration]) =>
+  ] as const)("accept the duration %s", ([text, duration]) =>
     Effect.map(read({ STALE_MAX_AGE: text }), ({ staleMaxAge }) => assert.isTrue(Duration.Equivalence(staleMaxAge, duration)))
   )
 
@@ -47,13 +47,13 @@ describe("the settings", () => {
     ["SHUTDOWN_DELEY", "SHUTDOWN_DELAY"],
     ["JWT_SECRET_FIEL", "JWT_SECRET_FILE"],
     ["OTEL_EXPORTER_OTLP_ENDPIONT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
-  ] as const)("reject the unknown name %s and suggest %s", ([name, meant]) =>
+  ] as const)("reject the unknown setting %s and suggest %s", ([name, meant]) =>
     Effect.map(Effect.flip(read({ [name]: "keep secret" })), ({ message }) =>
       assert.strictEqual(message, `${name}: There is no such setting; did you mean ${meant}?`)
     )
   )
 
-  it.effect("ignore variables of other programs", () =>
+  it.effect("ignore environment variables of other programs", () =>
     read({
       HOME: "/root",
       PATH: "/bin",
@@ -68,7 +68,7 @@ describe("the settings", () => {
     })
   )
 
-  it.effect("accept origins in the form that browsers send, and nothing else", function* () {
+  it.effect("accept CORS origins only in the form that browsers send", function* () {
     const { corsOrigins } = yield* read({ CORS_ORIGINS: "https://app.example.com , http://localhost:3000" })
     assert.deepStrictEqual(corsOrigins, ["https://app.example.com", "http://localhost:3000"])
     for (const text of ["app.example.com", "https://app.example.com/", "https://app.example.com:443", "https://*.example.com,"]) {
@@ -129,7 +129,7 @@ describe("the settings", () => {
     ["UPGRADE_URL", "javascript:alert(1)"],
     ["CONTACT", "javascript:alert(1)"],
     ["CONTACT", "the operator"]
-  ] as const)("reject %s=%s in one line that names the setting but not the value", function* ([name, value]) {
+  ] as const)("reject %s=%s with one line that names the setting but not the value", function* ([name, value]) {
     const { message } = yield* Effect.flip(read({ [name]: value }))
     assert.isTrue(message.startsWith(`${name}: `), message)
     assert.notInclude(message, "\n")

@@ -2,7 +2,7 @@ import { Effect, Option, Redacted } from "effect"
 import { publicUrlOf, read } from "#infra/config/AppConfig.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
-describe("the settings of mail", () => {
+describe("the mail settings", () => {
   it.effect.each(["smtp://127.0.0.1:2525", "smtps://us%40er:p%3Ass@mail.example", "smtp://[::1]:25"])(
     "accept SMTP_URL=%s",
     function* (url) {
@@ -46,7 +46,7 @@ describe("the settings of mail", () => {
     [{ HOST: "::1" }, "http://[::1]:8080"],
     [{}, "http://127.0.0.1:8080"]
   ]
-  it.effect.each(addresses)("begin links with a base URL without a trailing slash, from %j", function* ([settings, url]) {
+  it.effect.each(addresses)("give links in mails a base URL without a trailing slash, from %j", function* ([settings, url]) {
     assert.strictEqual(publicUrlOf(yield* read(settings)), url)
   })
 })

@@ -7,7 +7,7 @@ const long = (text: string) => text.padEnd(32, "-")
 
 describe("JWT_SECRET", () => {
   it.effect.each([{ secrets: [long("one")] }, { secrets: [long("one"), long("two"), long("three")] }])(
-    "may be the list %o",
+    "is parsed to the secrets %o",
     function* ({ secrets }) {
       const { jwtSecrets } = yield* read({ JWT_SECRET: ` ${secrets.join(" , ")} ` })
       assert.deepStrictEqual(
@@ -19,7 +19,7 @@ describe("JWT_SECRET", () => {
   )
 
   it.effect.each(["short secret", `${long("one")},short secret`, `${long("one")},`, ",", "fifteen letters"])(
-    "may not be %s, and the error does not repeat it",
+    'cannot be "%s", and the error does not repeat it',
     function* (text) {
       const { message } = yield* Effect.flip(read({ JWT_SECRET: text }))
       assert.strictEqual(message, "JWT_SECRET: Expected secrets of at least 16 characters each, separated by commas")
@@ -36,7 +36,7 @@ describe("LOGIN_FAILURES_PER_15_MIN", () => {
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service with an external database", (it) => {
-  it.effect("does not start without JWT_SECRET, and reports why", function* () {
+  it.effect("does not start without JWT_SECRET, and reports the reason", function* () {
     const error = yield* Effect.flip(RunningService.start({ JWT_SECRET: "" }))
     const sentence =
       "DATABASE_URL is set, so JWT_SECRET is required: set the same secret of at least 32 characters on every replica"

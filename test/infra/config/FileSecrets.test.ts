@@ -18,7 +18,7 @@ const inFolder = (
 
 const refusal = (env: Record<string, string>) => Effect.map(Effect.flip(fileSecrets(env)), ({ message }) => message)
 
-it.effect("reads a secret from the file that its setting names", () =>
+it.effect("the settings read a secret from the file that its setting names", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const url = yield* file("url", "postgresql://a:b@c/d\n")
@@ -29,7 +29,7 @@ it.effect("reads a secret from the file that its setting names", () =>
   )
 )
 
-it.effect("names the setting and the file if a secret's file is missing or empty", () =>
+it.effect("the settings report the setting and the file if a secret's file is missing or empty", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       assert.match(yield* refusal({ JWT_SECRET_FILE: "/nowhere/at/all" }), /^JWT_SECRET_FILE: .*\/nowhere\/at\/all/u)
@@ -38,7 +38,7 @@ it.effect("names the setting and the file if a secret's file is missing or empty
   )
 )
 
-it.effect("rejects a secret that is set both by value and by file", () =>
+it.effect("the settings reject a secret that is set both by value and by file", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const message = yield* refusal({ JWT_SECRET: "a secret", JWT_SECRET_FILE: yield* file("jwt", "another secret") })

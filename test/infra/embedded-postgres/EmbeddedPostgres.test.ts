@@ -89,7 +89,7 @@ const shutProject = Effect.gen(function* () {
 
 layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) => {
   it.effect(
-    "is created in folders that other users cannot enter, although its first creator was killed, and keeps its data",
+    "is created in folders that other users cannot enter, even after a first attempt was killed, and keeps its data",
     function* () {
       const fs = yield* FileSystem.FileSystem
       const project = yield* shutProject
@@ -121,7 +121,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
     }
   )
 
-  it.effect("rejects a data folder with other content", function* () {
+  it.effect("is not created in a data folder with other content", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder.make
     yield* fs.makeDirectory(`${dir}/cluster/photos`, { recursive: true })
@@ -143,7 +143,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* isServed(last.url))
   })
 
-  it.effect("requires the password, serves commands while the service runs, and rejects a second service", function* () {
+  it.effect("requires its password, serves commands while the service runs, and rejects a second service", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const service = yield* use({ dir })
@@ -173,7 +173,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* isServed(first.url))
   })
 
-  it.effect("is kept for a service that started while a command was using it", function* () {
+  it.effect("is kept running for a service that started while a command was using it", function* () {
     const { dir } = yield* Folder
     const command = yield* use({ dir, mode: "attach" })
     const service = yield* use({ dir })
@@ -182,7 +182,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isTrue(yield* isServed(service.url))
   })
 
-  it.effect("survives a service that is killed, and is adopted and stopped by the next service", function* () {
+  it.effect("continues to run after a service is killed, and is taken over and stopped by the next service", function* () {
     const { dir } = yield* Folder
     const killed = yield* spawn(dir, "own")
     const { url } = yield* reportOf(killed)
@@ -197,7 +197,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* isServed(url))
   })
 
-  it.effect("stops after the service when Ctrl-C reaches both", function* () {
+  it.effect("stops after the service when Ctrl-C stops both", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const service = yield* spawn(dir, "own")
@@ -208,7 +208,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* fs.exists(`${dir}/cluster/data/postmaster.pid`))
   })
 
-  it.effect("restarts on the same port when the server process is killed", function* () {
+  it.effect("is restarted on the same port when its server process is killed", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const { url } = yield* use({ dir })
@@ -223,7 +223,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     yield* untilTrue(isServed(url))
   })
 
-  it.effect("starts although its old process id belongs to another program or to none", function* () {
+  it.effect("starts even if the process id of its last run belongs to another program or to none", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const gone = yield* Effect.scoped(Effect.map(ChildProcess.make("true"), ({ pid }) => pid))
@@ -237,7 +237,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     }
   })
 
-  it.effect("reports a port in use", function* () {
+  it.effect("reports that its port is in use", function* () {
     const { dir } = yield* Folder
     const { port } = yield* TcpServer.make(() => undefined)
     const error = yield* Effect.flip(use({ dir, port }))
@@ -245,7 +245,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.include(error.message, "Another program uses that port")
   })
 
-  it.effect("reports data of another major version", function* () {
+  it.effect("reports that its data belongs to another major version of Postgres", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const version = `${dir}/cluster/data/PG_VERSION`
@@ -257,7 +257,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.include(error.message, "was created by Postgres 12")
   })
 
-  it.effect("truncates a log of more than 8 MiB and keeps a copy of it in log.1", function* () {
+  it.effect("moves the content of a log file of more than 8 MiB to log.1", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     yield* fs.writeFile(`${dir}/log`, new Uint8Array(9 * 1024 * 1024))

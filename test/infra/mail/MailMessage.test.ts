@@ -22,7 +22,7 @@ const letterhead = {
 }
 const link = `https://vat.example/proof/v1/auth/verify-email?token=${token}`
 
-describe("MailMessage", () => {
+describe("a mail message", () => {
   it.effect("names its sender and recipient, and is marked as automatic", function* () {
     const { bytes, envelope } = yield* MailMessage.make(letterhead, mail)
     const parsed = yield* Effect.promise(() => simpleParser(bytes))
@@ -36,7 +36,7 @@ describe("MailMessage", () => {
     assert.strictEqual(parsed.headers.get("x-auto-response-suppress"), "All")
   })
 
-  it.effect("has its link, dates and explanation both as text and as HTML", function* () {
+  it.effect("contains its link, dates and explanation both as text and as HTML", function* () {
     const { bytes } = yield* MailMessage.make(letterhead, mail)
     const { html, text } = yield* Effect.promise(() => simpleParser(bytes))
     for (const part of [text ?? "", html === false ? "" : html]) {
@@ -59,21 +59,21 @@ describe("MailMessage", () => {
     assert.notMatch(html === false ? "" : html, /<img|<script|<link|url\(|src=|@import/iu)
   })
 
-  it.effect("is plain ASCII with short lines, so that the link can be copied from the source", function* () {
+  it.effect("is encoded as ASCII with short lines that do not break the link", function* () {
     const { bytes } = yield* MailMessage.make(letterhead, mail)
     const lines = bytes.toString("latin1").split("\r\n")
     assert.isTrue(lines.every((line) => /^[\t\x20-\x7e]{0,998}$/u.test(line)))
     assert.include(lines, link)
   })
 
-  it.effect("is identical in every attempt", function* () {
+  it.effect("is identical in every attempt to deliver it", function* () {
     const [one, other] = [yield* MailMessage.make(letterhead, mail), yield* MailMessage.make(letterhead, mail)]
     assert.isTrue(one.bytes.equals(other.bytes))
   })
 })
 
-describe("FileMailer", () => {
-  it.effect("writes the mail into a file that only its owner can read, and logs the file name", () =>
+describe("the mailer that writes files", () => {
+  it.effect("writes a mail into a file that only the file's owner can read, and logs the file name", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const directory = `${yield* fs.makeTempDirectoryScoped()}/data/outbox`

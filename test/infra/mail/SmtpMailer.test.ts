@@ -38,14 +38,14 @@ const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
 const unreachable = Redacted.make("smtp://127.0.0.1:9")
 
 describe("SmtpMailer", () => {
-  it.effect("encrypts if possible, even if the certificate is not trusted", () =>
+  it.effect("encrypts the connection if possible, even if the certificate is not trusted", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.isTrue((yield* onlyArrived)?.session.secure)
     }).pipe(withServer())
   )
 
-  it.effect("sends unencrypted if the server offers nothing else", () =>
+  it.effect("sends without encryption if the server offers none", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.isFalse((yield* onlyArrived)?.session.secure)
@@ -65,28 +65,28 @@ describe("SmtpMailer", () => {
       username === "us@er" && password === "p:ss" ? callback(null, { user: username }) : callback(new Error("no"))
   }
 
-  it.effect("logs in with the credentials of the URL", () =>
+  it.effect("logs in with the credentials in the URL", () =>
     Effect.gen(function* () {
       yield* deliver()
       assert.strictEqual((yield* onlyArrived)?.session.user, "us@er")
     }).pipe(withServer({ ...accounts, credentials: "us%40er:p%3Ass" }))
   )
 
-  it.effect("defers a mail if the server rejects the password", () =>
+  it.effect("keeps a mail for a later attempt if the server rejects the password", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "535"])
     }).pipe(withServer({ ...accounts, credentials: "user:wrong" }))
   )
 
-  it.effect("defers a mail if the server is unreachable", () =>
+  it.effect("keeps a mail for a later attempt if the server is unreachable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])
     }).pipe(Effect.provide(SmtpMailer.layer({ ...letterhead, url: unreachable, name: undefined })))
   )
 
-  it.effect("reuses a session for the next mail, and opens a new one if the server closed it", () =>
+  it.effect("reuses a session for the next mail, and opens a new session if the server closed it", () =>
     Effect.gen(function* () {
       const { arrived, down, up } = yield* MailServer.MailServer
       yield* deliver()
@@ -100,18 +100,20 @@ describe("SmtpMailer", () => {
     }).pipe(withServer())
   )
 
-  it.effect.each(["recipient", "end"] as const)("times out on a server that is silent at the %s for ten minutes", (at) =>
-    Effect.gen(function* () {
-      const { next } = yield* MailServer.MailServer
-      const hold = yield* MailServer.hold
-      yield* next({ at, hold })
-      const fiber = yield* Effect.forkScoped(Effect.flip(deliver()))
-      yield* Deferred.await(hold.reached)
-      yield* TestClock.adjust("9 minutes")
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("1 minute")
-      const error = yield* Fiber.join(fiber)
-      assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "timeout"])
-    }).pipe(withServer())
+  it.effect.each(["recipient", "end"] as const)(
+    "times out if the server does not answer for ten minutes at the %s of the mail",
+    (at) =>
+      Effect.gen(function* () {
+        const { next } = yield* MailServer.MailServer
+        const hold = yield* MailServer.hold
+        yield* next({ at, hold })
+        const fiber = yield* Effect.forkScoped(Effect.flip(deliver()))
+        yield* Deferred.await(hold.reached)
+        yield* TestClock.adjust("9 minutes")
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* TestClock.adjust("1 minute")
+        const error = yield* Fiber.join(fiber)
+        assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "timeout"])
+      }).pipe(withServer())
   )
 })

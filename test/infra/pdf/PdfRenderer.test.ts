@@ -87,7 +87,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
   )
 
   it.effect.each(receiptLanguages)(
-    "never breaks a line within a command, for any length of the receipt's id (%s)",
+    "never breaks a line inside a command line, for any length of the receipt's id (%s)",
     function* (language) {
       const document = documentOf({ receiptId: "ABCDEFGHIJ-QC-20261121-A7K2M9P4R3" }, language)
       const { lines } = yield* read(yield* render(document))
@@ -104,24 +104,21 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     }
   )
 
-  it.effect(
-    "has the same bytes in every rendering and thread, whatever was rendered before, and its text is searchable",
-    function* () {
-      const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
-      const documents = names.map((company_name) =>
-        documentOf({ input: { company_name }, result: { official_name: company_name } })
-      )
-      const afterOthers = yield* Effect.forEach(documents, (document) => render(document))
-      for (const [index, bytes] of afterOthers.entries()) {
-        assert.include((yield* read(bytes)).text.normalize("NFKC"), closeLetters(names[index] ?? "").normalize("NFKC"))
-      }
-      const again = Effect.forEach(documents.slice(1, 2), (document) => render(document))
-      assert.deepStrictEqual(yield* again, afterOthers.slice(1, 2))
-      assert.deepStrictEqual(yield* Effect.provide(again, Layer.fresh(Pdf.layer)), afterOthers.slice(1, 2))
+  it.effect("has the same bytes in every rendering and thread, whatever was rendered before, and searchable text", function* () {
+    const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
+    const documents = names.map((company_name) =>
+      documentOf({ input: { company_name }, result: { official_name: company_name } })
+    )
+    const afterOthers = yield* Effect.forEach(documents, (document) => render(document))
+    for (const [index, bytes] of afterOthers.entries()) {
+      assert.include((yield* read(bytes)).text.normalize("NFKC"), closeLetters(names[index] ?? "").normalize("NFKC"))
     }
-  )
+    const again = Effect.forEach(documents.slice(1, 2), (document) => render(document))
+    assert.deepStrictEqual(yield* again, afterOthers.slice(1, 2))
+    assert.deepStrictEqual(yield* Effect.provide(again, Layer.fresh(Pdf.layer)), afterOthers.slice(1, 2))
+  })
 
-  it.effect("has title, language, dates of the receipt, and the exact exchange attached", function* () {
+  it.effect("has the receipt's title, language and dates, and the exact request and response as attachments", function* () {
     const document = documentOf({ request: '{"firmenname":"Ümläut ΑΒΓ ПРИМЕР 😀 \u202E"}' })
     const { attached, info } = yield* read(yield* render(document))
     assert.containSubset(info, {
@@ -161,29 +158,32 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     }
   })
 
-  it.effect("is limited in total and per key, with a Retry-After beyond the limit", function* () {
-    const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
-    const renderings = yield* Effect.forEach(keys, (key) =>
-      Effect.forkChild(Effect.flip(render(documentOf(), key)), { startImmediately: true })
-    )
-    const [rejected, admitted] = Arr.partition(renderings, (fiber, index) =>
-      index === 3 || index === 11 ? Result.succeed(fiber) : Result.fail(fiber)
-    )
-    const failures = yield* Effect.forEach(rejected, Fiber.join)
-    assert.deepStrictEqual(
-      failures.map(({ _tag, retryAfterSeconds }) => [_tag, retryAfterSeconds]),
-      [
-        ["RateLimitExceeded", 5],
-        ["PdfUnavailable", 5]
-      ]
-    )
-    assert.isTrue(admitted.every((fiber) => fiber.pollUnsafe() === undefined))
-    yield* Fiber.interruptAll(admitted)
-    const next = yield* Effect.retry(render(documentOf()), Schedule.spaced("10 millis"))
-    assert.isAbove(next.byteLength, 10_000)
-  })
+  it.effect(
+    "is rendered for a limited number of concurrent requests in total and per key; others get a Retry-After",
+    function* () {
+      const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
+      const renderings = yield* Effect.forEach(keys, (key) =>
+        Effect.forkChild(Effect.flip(render(documentOf(), key)), { startImmediately: true })
+      )
+      const [rejected, admitted] = Arr.partition(renderings, (fiber, index) =>
+        index === 3 || index === 11 ? Result.succeed(fiber) : Result.fail(fiber)
+      )
+      const failures = yield* Effect.forEach(rejected, Fiber.join)
+      assert.deepStrictEqual(
+        failures.map(({ _tag, retryAfterSeconds }) => [_tag, retryAfterSeconds]),
+        [
+          ["RateLimitExceeded", 5],
+          ["PdfUnavailable", 5]
+        ]
+      )
+      assert.isTrue(admitted.every((fiber) => fiber.pollUnsafe() === undefined))
+      yield* Fiber.interruptAll(admitted)
+      const next = yield* Effect.retry(render(documentOf()), Schedule.spaced("10 millis"))
+      assert.isAbove(next.byteLength, 10_000)
+    }
+  )
 
-  it.effect("is not affected by an earlier caller that disconnected", function* () {
+  it.effect("is rendered although an earlier caller disconnected", function* () {
     const impatient = yield* Effect.forEach([1, 2, 3], () =>
       Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })
     )

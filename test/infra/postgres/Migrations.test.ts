@@ -61,22 +61,25 @@ const replaceCountCalls =
   LANGUAGE sql AS $$SELECT 0::bigint, '{}'::bigint[], '{}'::bigint[], '{}'::bigint[]$$`)
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", (it) => {
-  it.effect("are applied once by several concurrent replicas, while another database of the server is migrated", function* () {
-    assert.deepStrictEqual(yield* schemas, [])
-    const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
-    const [other, ...applied] = yield* Effect.all([elsewhere, migrate, migrate, migrate], { concurrency: "unbounded" })
-    assert.deepStrictEqual(other, files)
-    assert.deepStrictEqual(applied.flat(), files)
-    assert.lengthOf(
-      applied.filter((names) => names.length > 0),
-      1
-    )
-    assert.deepStrictEqual(yield* migrate, [])
-    assert.deepStrictEqual(
-      yield* keptDigests,
-      files.toSorted().map((name) => `${name} ${digestOf(name)}`)
-    )
-  })
+  it.effect(
+    "are applied once by several concurrent replicas, even while another database of the server is migrated",
+    function* () {
+      assert.deepStrictEqual(yield* schemas, [])
+      const elsewhere = Effect.scoped(migrate.pipe(Effect.provide(TestDatabase.layerEmpty, { local: true })))
+      const [other, ...applied] = yield* Effect.all([elsewhere, migrate, migrate, migrate], { concurrency: "unbounded" })
+      assert.deepStrictEqual(other, files)
+      assert.deepStrictEqual(applied.flat(), files)
+      assert.lengthOf(
+        applied.filter((names) => names.length > 0),
+        1
+      )
+      assert.deepStrictEqual(yield* migrate, [])
+      assert.deepStrictEqual(
+        yield* keptDigests,
+        files.toSorted().map((name) => `${name} ${digestOf(name)}`)
+      )
+    }
+  )
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tables in use", (it) => {
@@ -111,27 +114,24 @@ const startAs = (url: Redacted.Redacted) =>
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
   )
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })(
-  "a login role that is a plain member of the service's role",
-  (it) => {
-    it.effect("starts on a migrated database, and otherwise reports that an administrator must migrate", function* () {
-      const { login, url } = yield* LoginRole.make
-      const start = startAs(url)
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a service with a login role that may not migrate", (it) => {
+  it.effect("starts on a migrated database, and otherwise reports that an administrator must run the migrations", function* () {
+    const { login, url } = yield* LoginRole.make
+    const start = startAs(url)
 
-      const refused = yield* Effect.flip(start)
-      assert.strictEqual(refused._tag, "MigrationRefused")
-      assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
-      yield* migrate
-      yield* execute(`GRANT vatproof_service TO ${login}`)
-      assert.deepStrictEqual(yield* start, [])
-    })
-  }
-)
+    const refused = yield* Effect.flip(start)
+    assert.strictEqual(refused._tag, "MigrationRefused")
+    assert.match(refused.message, /^This role may not apply 0001_roles, .*: run "vatproof migrate" as the database's admin/u)
+    yield* migrate
+    yield* execute(`GRANT vatproof_service TO ${login}`)
+    assert.deepStrictEqual(yield* start, [])
+  })
+})
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a database that was migrated by another version", (it) => {
   it.effect.each([
     [
-      "newer",
+      "newer than the running version",
       "INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_drop_this', '')",
       /newer .* not know 9999_drop_this:/u
     ],
@@ -146,7 +146,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
       /other migrations .*: 0003_accounts differ/u
     ],
     ["missing", "DELETE FROM vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
-  ] as const)("is rejected if a numbered file is %s, by the service and by commands", ([, otherVersion, message]) =>
+  ] as const)("is rejected by the service and by commands if a numbered file is %s", ([, otherVersion, message]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.TestDatabase
       const administrator = Postgres.layerAdministrator({ url, maxConnections: 1 })
@@ -162,7 +162,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
     }).pipe(Effect.provide(TestDatabase.layer, { local: true }))
   )
 
-  it.effect("keeps its newer functions when an older version starts that is compatible", function* () {
+  it.effect("keeps its newer functions when a compatible older version starts", function* () {
     yield* replaceCountCalls
     yield* applyAnother("functions/count_calls")
     yield* applyAnother("9999_expand_accounts")
@@ -172,8 +172,8 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
   })
 })
 
-layer(TestDatabase.layer, { excludeTestServices: true })("a function that differs from its file", (it) => {
-  it.effect("is replaced and gets the same owner and rights, as does a missing one", function* () {
+layer(TestDatabase.layer, { excludeTestServices: true })("a SQL function that differs from its file", (it) => {
+  it.effect("is replaced with the same owner and rights, as is a missing function", function* () {
     const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
     assert.deepStrictEqual(yield* rightsOf("acquire_slots"), rights)
     assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)
@@ -201,7 +201,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database of a d
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that fails", (it) => {
-  it.effect("changes nothing, and reports its name and the reason", function* () {
+  it.effect("changes nothing, and reports the migration's name and the reason", function* () {
     yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
     const before = yield* tables
     const refused = yield* Effect.flip(migrate)
@@ -214,7 +214,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that 
   })
 })
 
-describe("a migration", () => {
+describe("the text of a migration", () => {
   it("is split into its statements", () => {
     const text = `-- a; comment
 SELECT ';', $$ a; b $$, $x$ $$; $x$, "odd;name"; /* one; more */

@@ -35,16 +35,16 @@ const known = {
  */
 const repeatable = "0816f51dcf31c9edcd46b1b896f618718304aa6df773cf72c8ba65897879de4c"
 
-it("numbered files are unchanged since their release", () => {
+it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)
 })
 
-it("functions, views and rights change only together with a new numbered file", () => {
+it("functions, views and rights change only together with a new numbered migration", () => {
   const digests = files.filter((file) => !isNumbered(file)).map(({ path, text }) => `${path} ${digestOf(text)}\n`)
   assert.strictEqual(digestOf(digests.join("")), repeatable)
 })
 
-it("numbered files have no gap, and every other file is applied", () => {
+it("numbered migrations have no gap, and every other file is one that the service applies", () => {
   const numbered = files.filter(isNumbered).map(({ path }) => /^(\d{4})_[a-z0-9_]+\.sql$/u.exec(path)?.[1])
   assert.deepStrictEqual(
     numbered,
@@ -57,7 +57,7 @@ it("numbered files have no gap, and every other file is applied", () => {
   )
 })
 
-it("every object is defined once", () => {
+it("every database object is defined in only one place", () => {
   const definition =
     /^CREATE (?:OR REPLACE )?(SCHEMA|TABLE|VIEW|FUNCTION|(?:UNIQUE )?INDEX|TYPE|DOMAIN|SEQUENCE|TRIGGER)\s+(?:IF NOT EXISTS )?(?!ON )([\w.]+)/gmu
   const defined = files.flatMap(({ text }) => [...text.matchAll(definition)].map(([, kind, name]) => `${kind} ${name}`))

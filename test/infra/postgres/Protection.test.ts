@@ -111,7 +111,7 @@ layer(TestDatabase.layerClient, { excludeTestServices: true })("the start on a d
 })
 
 layer(migratedByOwner, { excludeTestServices: true })("the start on a database owned by an ordinary role", (it) => {
-  it.effect("succeeds, and reports how to enable each missing protection", function* () {
+  it.effect("succeeds, and reports for each missing protection of the log how to enable it", function* () {
     const { url } = yield* Owner
     const gaps = yield* warnings(url)
     assert.lengthOf(gaps, 3, gaps.join("\n"))
@@ -132,7 +132,7 @@ layer(migratedByOwner, { excludeTestServices: true })("the start on a database o
   })
 
   it.effect(
-    "has full protection after an administrator has run protect.sql once or more, and the service continues",
+    "has full protection after an administrator has run protect.sql twice, and the service continues to append",
     function* () {
       const { url } = yield* Owner
       const administrator = yield* SqlClient.SqlClient

@@ -30,7 +30,7 @@ const letters = (body: Readonly<Record<string, unknown>>) =>
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
-  it.effect("answers the published test pair, plain and qualified", function* () {
+  it.effect("answers the BZSt's published pair of test numbers, in plain and qualified queries", function* () {
     const plain = yield* ask("ATU12345678")
     assert.strictEqual(plain.status, 200)
     assert.deepStrictEqual(Object.keys(plain.body), ["id", "anfrageZeitpunkt", "status"])
@@ -41,7 +41,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.strictEqual(letters(qualified.body), "AAAA")
   })
 
-  it.effect("stamps an answer with 16 hexadecimal digits and German time in nanoseconds", function* () {
+  it.effect("gives an answer an id of 16 hexadecimal digits and a German time in nanoseconds", function* () {
     const first = yield* ask("ATU12345678")
     const second = yield* ask("ATU12345678")
     assert.match(String(first.body["id"]), /^[0-9a-f]{16}$/u)
@@ -49,7 +49,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.match(String(first.body["anfrageZeitpunkt"]), /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}\+0[12]:00$/u)
   })
 
-  it.effect("compares each field: A for equal, B for different, C for not queried", function* () {
+  it.effect("returns for each field A if it is equal, B if it is different, and C if it was not queried", function* () {
     const wrong = { firmenname: "Andere AG", strasse: "Nebenweg 9", plz: "99999", ort: "Hamburg" }
     assert.strictEqual(letters((yield* ask("DE100123456", german)).body), "AAAA")
     assert.strictEqual(letters((yield* ask("DE100123456", wrong)).body), "BBBB")
@@ -58,7 +58,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.strictEqual(letters((yield* ask("DE100123456", { ...german, strasse: "Musterstrasse 1", plz: "" })).body), "AACA")
   })
 
-  it.effect("returns D for a field that the member state does not disclose", function* () {
+  it.effect("returns D for a field if the member state does not disclose it", function* () {
     assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), german)).body), "DDDD")
     assert.strictEqual(letters((yield* ask(vatIdEnding("FR", "999110"), { ...german, plz: "" })).body), "DDCD")
     const french = { ...german, firmenname: "Sarl Exemple" }
@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     }
   })
 
-  it.effect("answers with the status that the VAT ID ends in, and with its HTTP status", function* () {
+  it.effect("answers with the status code that the VAT ID ends in, and with the HTTP status of that code", function* () {
     for (const { status } of statusMessages) {
       const target = vatIdEnding("AT", `99${status.slice(-4)}`)
       const { status: http, body } = yield* ask(target, testPair)
@@ -87,7 +87,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     }
   })
 
-  it.effect("writes dates as YYYY-MM-DD, or as DD.MM.YYYY when the first digit is odd", function* () {
+  it.effect("writes dates as YYYY-MM-DD, or as DD.MM.YYYY if the first digit of the VAT ID is odd", function* () {
     const even = yield* ask("DE200992006")
     assert.deepStrictEqual([even.body["gueltigAb"], even.body["gueltigBis"]], ["2010-01-01", "2020-12-31"])
     const odd = yield* ask("DE100992006")
@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.include(yield* response.text, '"status":"evatr-0007"')
   })
 
-  it.effect("rejects only German targets if the requester is not admitted", function* () {
+  it.effect("rejects only German VAT IDs if the requester is not admitted to query them", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.configure({ german_targets_admitted: false })
     const refused = yield* ask("DE100123456", german)
@@ -138,18 +138,21 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.strictEqual((yield* ask("DE100123456")).body["status"], "evatr-0000")
   })
 
-  it.effect("ends a session of qualified queries with evatr-0008 until a plain one starts the next", function* () {
-    const sandbox = yield* Sandbox.Sandbox
-    yield* sandbox.reset
-    yield* sandbox.configure({ bzst_qualified_max: 2 })
-    const statusOf = (fields: Fields) => Effect.map(ask("ATU12345678", fields), ({ body }) => body["status"])
-    assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-    assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-    assert.strictEqual(yield* statusOf(testPair), "evatr-0008")
-    assert.strictEqual(yield* statusOf({}), "evatr-0000")
-    assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-    yield* sandbox.reset
-  })
+  it.effect(
+    "rejects qualified queries with evatr-0008 after the session has ended, until a plain query starts the next one",
+    function* () {
+      const sandbox = yield* Sandbox.Sandbox
+      yield* sandbox.reset
+      yield* sandbox.configure({ bzst_qualified_max: 2 })
+      const statusOf = (fields: Fields) => Effect.map(ask("ATU12345678", fields), ({ body }) => body["status"])
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0008")
+      assert.strictEqual(yield* statusOf({}), "evatr-0000")
+      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
+      yield* sandbox.reset
+    }
+  )
 
   it.effect("lists the member states and the 26 status messages", function* () {
     const { bzstBaseUrl } = yield* Sandbox.Sandbox

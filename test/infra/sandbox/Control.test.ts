@@ -52,8 +52,8 @@ const probes = Effect.gen(function* () {
 
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
-layer(services, { excludeTestServices: true })("the sandbox's controls", (it) => {
-  it.effect("set a code globally, per source, per member state and per VAT ID", function* () {
+layer(services, { excludeTestServices: true })("the sandbox's control endpoints", (it) => {
+  it.effect("set an error code for all calls, a source, a member state or a VAT ID", function* () {
     yield* put([{ kind: "code", code: "TIMEOUT" }])
     assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["TIMEOUT", "evatr-0000"])
     yield* put([{ kind: "code", code: "MS_UNAVAILABLE", member_state: "FR" }])
@@ -68,7 +68,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], [yes, "evatr-0000"])
   })
 
-  it.effect("override a magic number, and the first matching fault wins", function* () {
+  it.effect("set a fault that overrides a magic number; the first matching fault applies", function* () {
     yield* put([
       { kind: "code", code: "VALID", vat_id: "DE100999300" },
       { kind: "code", code: "VAT_BLOCKED", member_state: "DE" }
@@ -77,7 +77,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* control("POST", "/reset")
   })
 
-  it.effect("end a fault after its count, and report its number of matches", function* () {
+  it.effect("end a fault after its count of calls, and report how many calls matched", function* () {
     yield* put([{ kind: "code", code: "TIMEOUT", count: 2 }])
     const words = yield* Effect.all([vies("DE123456789"), probes, vies("DE123456789"), vies("DE123456789")])
     assert.deepStrictEqual([words[0], words[2], words[3]], ["TIMEOUT", "TIMEOUT", yes])
@@ -86,7 +86,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* control("POST", "/reset")
   })
 
-  it.effect("apply a fault with a probability to the same calls for the same seed", function* () {
+  it.effect("apply a fault that has a probability to the same calls for the same seed", function* () {
     const draws = Effect.fnUntraced(function* (seed: number) {
       yield* put([{ kind: "code", code: "TIMEOUT", probability: 0.5 }], seed)
       return (yield* Effect.replicateEffect(vies("DE123456789"), 40)).join(" ")
@@ -101,7 +101,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* control("POST", "/reset")
   })
 
-  it.effect("delay answers and faults by latency_ms", function* () {
+  it.effect("delay answers and failures by latency_ms", function* () {
     const timed = Effect.fnUntraced(function* (fault: object) {
       yield* put([fault])
       const begun = yield* Clock.currentTimeMillis
@@ -117,7 +117,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* control("POST", "/reset")
   })
 
-  it.effect("apply a fault to probes as well, unless it has a count or a selector", function* () {
+  it.effect("apply a fault to probes too, unless it has a count or a member state", function* () {
     yield* put([
       { kind: "code", code: "SERVICE_UNAVAILABLE" },
       { kind: "code", code: "evatr-0011" }
@@ -175,7 +175,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     }
   })
 
-  it.effect("change nothing when they reject a request", function* () {
+  it.effect("change no fault when they reject a request", function* () {
     yield* put([{ kind: "code", code: "TIMEOUT" }])
     yield* control("PUT", "/faults", '{"faults":[{"kind":"hang"},{"kind":"explode"}]}')
     assert.strictEqual(yield* vies("DE123456789"), "TIMEOUT")
@@ -225,7 +225,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     yield* sandbox.reset
   })
 
-  it.effect("keep a journal of checks and probes, which can be filtered and cleared", function* () {
+  it.effect("return a journal of checks and probes, which can be filtered and cleared", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.reset
     yield* vies("DE100992001")
@@ -259,7 +259,7 @@ layer(services, { excludeTestServices: true })("the sandbox's controls", (it) =>
     assert.strictEqual(yield* sandbox.checks(), 0)
   })
 
-  it.effect("keep the newest 1000 entries and count the others", function* () {
+  it.effect("keep the newest 1000 entries of the journal, and count the others", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.reset
     yield* Effect.replicateEffect(vies("DE123456789"), 1_005, { concurrency: 8, discard: true })

@@ -9,7 +9,7 @@ import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 const magicOfText = (vatId: string) => magicOf(Result.getOrThrow(parse(vatId)))
 
 describe("magic numbers", () => {
-  it("are structurally valid in every member state and mean the same there", () => {
+  it("are structurally valid in every member state and have the same meaning there", () => {
     for (const prefix of memberStates.keys()) {
       for (const [ending, magic] of magicNumbers) {
         const vatId = vatIdEnding(prefix, ending)
@@ -26,7 +26,7 @@ describe("magic numbers", () => {
     for (const ending of magicNumbers.keys()) assert.match(ending, /^9[89]\d{4}$/u)
   })
 
-  it("cover every code of both sources", () => {
+  it("cover every status code of both sources", () => {
     const conducts = [...magicNumbers.values()]
     for (const code of viesTestNumbers.values())
       assert.isTrue(
@@ -45,7 +45,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("fail at VIES only with 9997, at BZSt only with 9998, at both with 9999", () => {
+  it("fail only at VIES after 9997, only at the BZSt after 9998, and at both after 9999", () => {
     assert.deepStrictEqual(magicOfText("DE100999703").vies, { breakage: "hang" })
     assert.deepStrictEqual(magicOfText("DE100999703").bzst, {})
     assert.deepStrictEqual(magicOfText("DE100999803").vies, {})
@@ -66,7 +66,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("leave ordinary numbers valid and one repeated digit invalid", () => {
+  it("leave ordinary numbers valid, and numbers of one repeated digit invalid", () => {
     for (const vatId of ["DE123456789", "DE811115368", "CZ45274649", "ESA15075062", "NL123456789B01", "RO12", "IE1X34567A"]) {
       assert.strictEqual(magicOfText(vatId).meaning, "valid", vatId)
     }

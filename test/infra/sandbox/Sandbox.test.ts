@@ -36,7 +36,7 @@ describe("the sandbox", () => {
     assert.strictEqual(sandbox.bzstBaseUrl, `http://localhost:${sandbox.port}/app`)
   })
 
-  it.live("reports a port in use", function* () {
+  it.live("reports that its port is in use", function* () {
     const { port } = yield* Sandbox.make(options)
     const failure = yield* Effect.flip(Sandbox.make({ ...options, port }))
     assert.deepInclude(failure, { _tag: "SandboxNotStarted", host: "127.0.0.1", port })
@@ -57,7 +57,7 @@ describe("the sandbox", () => {
     yield* Fiber.joinAll(clients)
   })
 
-  it.effect("delays an answer by the clock of the test", function* () {
+  it.effect("delays an answer by the simulated clock of a test", function* () {
     const sandbox = yield* Sandbox.make(options)
     yield* sandbox.script([{ kind: "slow", latency_ms: 600_000 }])
     const body = '{"anfragendeUstid":"DE123456789","angefragteUstid":"ATU12345678"}'

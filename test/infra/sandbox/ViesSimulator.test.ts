@@ -54,7 +54,7 @@ const cez = {
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
-  it.effect("answers as recorded for Czechia", function* () {
+  it.effect("answers for Czechia as the real VIES was recorded to answer", function* () {
     const { status, body } = yield* check("CZ", "45274649")
     assert.strictEqual(status, 200)
     assert.deepStrictEqual(lasting(body), cez)
@@ -64,7 +64,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.deepStrictEqual(Object.keys(body), [...keys, ...Object.keys(noTrader)])
   })
 
-  it.effect("returns a consultation number for a valid requester and a valid target only", function* () {
+  it.effect("returns a consultation number only if the requester and the target are valid", function* () {
     const good = yield* check("CZ", "45274649", requester)
     assert.match(String(good.body["requestIdentifier"]), /^WAPI[A-Za-z0-9]{12}$/u)
     assert.deepStrictEqual(lasting(good.body), cez)
@@ -74,14 +74,14 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.strictEqual(invalid.body["requestIdentifier"], "")
   })
 
-  it.effect("answers as recorded for an invalid number", function* () {
+  it.effect("answers for an invalid number as the real VIES was recorded to answer", function* () {
     const { status, body } = yield* check("CZ", "11111111")
     assert.strictEqual(status, 200)
     const expected = { countryCode: "CZ", vatNumber: "11111111", valid: false, name: "---", address: "---", ...noTrader }
     assert.deepStrictEqual(lasting(body), expected)
   })
 
-  it.effect("answers as recorded for Germany: no names and only the keys of the name", function* () {
+  it.effect("answers for Germany without names, as the real VIES was recorded to answer", function* () {
     const { body } = yield* check("DE", "811115368")
     assert.deepStrictEqual(lasting(body), {
       countryCode: "DE",
@@ -94,7 +94,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   })
 
-  it.effect("returns for Spain the sent fields with the results of their comparison, as VIES does", function* () {
+  it.effect("returns the sent company data with the results of its comparison for Spain, as VIES does", function* () {
     const recorded = {
       countryCode: "ES",
       vatNumber: "A15075062",
@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   })
 
-  it.effect("compares trader data for France, too", function* () {
+  it.effect("compares company data for France too", function* () {
     const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
     assert.strictEqual(body["traderNameMatch"], "VALID")
     assert.strictEqual(body["traderPostalCodeMatch"], "INVALID")
@@ -126,7 +126,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.strictEqual(body["traderStreet"], "---")
   })
 
-  it.effect("discloses a name and an address with a line break, except for Germany and Spain", function* () {
+  it.effect("returns a name and an address with a line break, except for Germany and Spain", function* () {
     for (const prefix of memberStates.keys()) {
       const { body } = yield* checkId(vatIdEnding(prefix, "123456"))
       assert.strictEqual(body["valid"], true, prefix)
@@ -186,7 +186,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.include(yield* response.text, '"error":"VOW-ERR-1"')
   })
 
-  it.effect("answers the 13 test numbers, in the test service and at the end of a VAT ID", function* () {
+  it.effect("answers the 13 test numbers of VIES, in the test service and at the end of a VAT ID", function* () {
     for (const [number, code] of viesTestNumbers) {
       const answers = [
         yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
@@ -211,7 +211,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.strictEqual((yield* checkId(vatId)).body["valid"], true)
   })
 
-  it.effect("discloses the data of the magic numbers 999110 and 999111", function* () {
+  it.effect("returns the data that the manual states for the magic numbers 999110 and 999111", function* () {
     const nothing = yield* checkId(vatIdEnding("AT", "999110"))
     assert.strictEqual(nothing.body["valid"], true)
     assert.deepStrictEqual([nothing.body["name"], nothing.body["address"]], ["---", "---"])
@@ -219,7 +219,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.deepStrictEqual([name.body["name"], name.body["address"]], ["Donau Muster GmbH", "---"])
   })
 
-  it.effect("returns names that are hard to print: with umlauts, in Greek, very long, and with HTML", function* () {
+  it.effect("returns names with umlauts, in Greek, of great length, and with HTML for some magic numbers", function* () {
     const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
     assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)
     assert.match(yield* nameOf("999121"), /^\p{Script=Greek}/u)

@@ -57,27 +57,27 @@ describe("a password", () => {
     }
   })
 
-  own.effect("matches in every Unicode composition", function* () {
+  own.effect("matches its hash in every Unicode composition", function* () {
     const { hash, matches } = yield* attempting
     const stored = yield* hash(text("z\u00fcrich ist sch\u00f6n"))
     assert.isTrue(yield* matches(text("zu\u0308rich ist scho\u0308n"), stored))
   })
 
-  own.effect("of 256 characters is compared up to its last character", function* () {
+  own.effect("is compared up to its last character, even with 256 characters", function* () {
     const { hash, matches } = yield* attempting
     const stored = yield* hash(text("x".repeat(256)))
     assert.isTrue(yield* matches(text("x".repeat(256)), stored))
     assert.isFalse(yield* matches(text("x".repeat(255)), stored))
   })
 
-  own.effect("matches a hash of another cost, which the hash contains", function* () {
+  own.effect("matches a hash with other cost parameters, which are stored in the hash", function* () {
     const { matches } = yield* attempting
     // A test vector of the reference implementation (phc-winner-argon2, src/test.c).
     const stored = Redacted.make("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc")
     assert.isTrue(yield* matches(text("password"), stored))
   })
 
-  it.effect("costs the same work if it is right, wrong, or has no stored hash", function* () {
+  it.effect("costs the same work whether it is right, wrong or without a stored hash", function* () {
     const { passwords, takeNotes } = yield* watched
     const stored = yield* passwords.hash(text("correct horse"))
     yield* takeNotes
@@ -93,53 +93,56 @@ describe("a password", () => {
   })
 })
 
-describe("hashing", () => {
-  it.effect("runs two hashes at a time, admits 100 attempts and 16 of one client, and lets clients take turns", function* () {
-    const mayGo = yield* Deferred.make<void>()
-    const running = MutableRef.make(0)
-    const most = MutableRef.make(0)
-    const held = MutableRef.make(false)
-    const slow = Kdf.Kdf.of({
-      derive: (_algorithm, _secret, { length }) =>
-        Effect.gen(function* () {
-          if (!held.current) return new Uint8Array(length)
-          MutableRef.set(most, Math.max(most.current, MutableRef.incrementAndGet(running)))
-          yield* Deferred.await(mayGo)
-          MutableRef.decrement(running)
-          return new Uint8Array(length)
-        })
-    })
-    const passwords = yield* Effect.provide(
-      Passwords,
-      Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeCrypto.layer]))
-    )
-    MutableRef.set(held, true)
-    const done: Array<string> = []
-    const ask = (client: string) =>
-      Effect.forkChild(
-        Effect.tap(
-          passwords.attempt(client, ({ matches }) => matches(text("any"), null)),
-          () => Effect.sync(() => done.push(client))
-        ),
-        { startImmediately: true }
+describe("the hashing of passwords", () => {
+  it.effect(
+    "computes two hashes at a time, accepts 100 attempts in total and 16 of one client, and lets clients take turns",
+    function* () {
+      const mayGo = yield* Deferred.make<void>()
+      const running = MutableRef.make(0)
+      const most = MutableRef.make(0)
+      const held = MutableRef.make(false)
+      const slow = Kdf.Kdf.of({
+        derive: (_algorithm, _secret, { length }) =>
+          Effect.gen(function* () {
+            if (!held.current) return new Uint8Array(length)
+            MutableRef.set(most, Math.max(most.current, MutableRef.incrementAndGet(running)))
+            yield* Deferred.await(mayGo)
+            MutableRef.decrement(running)
+            return new Uint8Array(length)
+          })
+      })
+      const passwords = yield* Effect.provide(
+        Passwords,
+        Argon2.layer.pipe(Layer.provide([Layer.succeed(Kdf.Kdf, slow), NodeCrypto.layer]))
       )
-    const clients = ["a", "b", "c", "d", "e", "f"]
-    const waiting = yield* Effect.forEach(
-      clients.flatMap((client) => Array.from({ length: 16 }, () => client)),
-      ask
-    )
-    const refused = (client: string) => Effect.flip(passwords.attempt(client, () => Effect.die("it is admitted")))
-    assert.instanceOf(yield* refused("a"), RateLimitExceeded)
-    const last = yield* Effect.forEach(["g", "h", "g", "h"], ask)
-    assert.instanceOf(yield* refused("i"), PasswordsBusy)
-    yield* Deferred.succeed(mayGo, undefined)
-    yield* Effect.forEach([...waiting, ...last], Fiber.join)
-    assert.strictEqual(most.current, 2)
-    assert.isBelow(done.indexOf("g"), 2 * clients.length)
-    yield* Effect.flatMap(ask("a"), Fiber.join)
-  })
+      MutableRef.set(held, true)
+      const done: Array<string> = []
+      const ask = (client: string) =>
+        Effect.forkChild(
+          Effect.tap(
+            passwords.attempt(client, ({ matches }) => matches(text("any"), null)),
+            () => Effect.sync(() => done.push(client))
+          ),
+          { startImmediately: true }
+        )
+      const clients = ["a", "b", "c", "d", "e", "f"]
+      const waiting = yield* Effect.forEach(
+        clients.flatMap((client) => Array.from({ length: 16 }, () => client)),
+        ask
+      )
+      const refused = (client: string) => Effect.flip(passwords.attempt(client, () => Effect.die("it is admitted")))
+      assert.instanceOf(yield* refused("a"), RateLimitExceeded)
+      const last = yield* Effect.forEach(["g", "h", "g", "h"], ask)
+      assert.instanceOf(yield* refused("i"), PasswordsBusy)
+      yield* Deferred.succeed(mayGo, undefined)
+      yield* Effect.forEach([...waiting, ...last], Fiber.join)
+      assert.strictEqual(most.current, 2)
+      assert.isBelow(done.indexOf("g"), 2 * clients.length)
+      yield* Effect.flatMap(ask("a"), Fiber.join)
+    }
+  )
 
-  it.effect("reports a Node without Argon2id", function* () {
+  it.effect("fails with an error that names the required version if Node lacks Argon2id", function* () {
     const built = Effect.provide(Passwords, Argon2.layer.pipe(Layer.provide([Kdf.layerWebCrypto, NodeCrypto.layer])))
     const error = yield* Effect.flip(Effect.asVoid(built))
     assert.strictEqual(error.message, "Passwords are hashed with Argon2id, which needs Node 24.7 or later")

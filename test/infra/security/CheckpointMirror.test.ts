@@ -38,33 +38,39 @@ const server = Effect.acquireRelease(
   ({ close }) => Effect.sync(close)
 )
 
-layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTestServices: true })("A mirror", (it) => {
-  it.effect("in a folder has the newest and a daily checkpoint, and replaces a machine's lost record", function* () {
-    const folder = join(yield* temporaryFolder, "mirror")
-    const config = yield* configured(folder)
-    const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, config)
-    yield* offer("one")
-    yield* until(() => existsSync(join(folder, "checkpoint")))
-    assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
-    assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
-    const { loadSeen } = yield* Effect.provideService(
-      NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
-      AppConfig.AppConfig,
-      config
+layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTestServices: true })(
+  "A mirror of checkpoints",
+  (it) => {
+    it.effect(
+      "in a folder contains the newest and a daily checkpoint, from which a machine without local records starts",
+      function* () {
+        const folder = join(yield* temporaryFolder, "mirror")
+        const config = yield* configured(folder)
+        const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, config)
+        yield* offer("one")
+        yield* until(() => existsSync(join(folder, "checkpoint")))
+        assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
+        assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
+        const { loadSeen } = yield* Effect.provideService(
+          NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
+          AppConfig.AppConfig,
+          config
+        )
+        assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
+      }
     )
-    assert.deepStrictEqual(yield* loadSeen, [{ note: "one", at: join(folder, "checkpoint") }])
-  })
 
-  it.effect("at a URL gets the newest checkpoint, even after a rejected request", function* () {
-    const { taken, url } = yield* server
-    const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
-    yield* offer("two")
-    yield* until(() => taken.length > 0)
-    assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
-  })
+    it.effect("at a URL receives the newest checkpoint, even after it rejected a request", function* () {
+      const { taken, url } = yield* server
+      const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
+      yield* offer("two")
+      yield* until(() => taken.length > 0)
+      assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
+    })
 
-  it.effect("is rejected if its URL is plain HTTP", function* () {
-    const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
-    assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
-  })
-})
+    it.effect("is rejected if its URL is plain HTTP", function* () {
+      const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
+      assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
+    })
+  }
+)

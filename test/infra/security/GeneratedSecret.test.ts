@@ -7,7 +7,7 @@ import { assert, layer } from "#test/support/Test.ts"
 const folder = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (it) => {
-  it.effect("is generated once, with 256 bits, readable by its owner only", function* () {
+  it.effect("is generated once, with 256 bits, in a file that only its owner can read", function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const directory = path.join(yield* folder, "deep", "down")
@@ -20,7 +20,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (
     assert.deepStrictEqual((yield* fs.readDirectory(directory)).toSorted(), ["another", "jwt-secret"])
   })
 
-  it.effect("is the same for all processes that start concurrently", function* () {
+  it.effect("is the same in all processes that start concurrently", function* () {
     const directory = yield* folder
     const made = yield* Effect.forEach(Array.from({ length: 20 }), () => GeneratedSecret.make(directory, "jwt-secret"), {
       concurrency: "unbounded"
@@ -28,7 +28,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (
     assert.strictEqual(new Set(made.map(Redacted.value)).size, 1)
   })
 
-  it.effect("does not overwrite a file with other content", function* () {
+  it.effect("is not written over a file with other content", function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const directory = yield* folder
@@ -41,7 +41,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (
     )
   })
 
-  it.effect("is an error that names the folder if the file cannot be created", function* () {
+  it.effect("fails with an error that names the folder if its file cannot be created", function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const file = path.join(yield* folder, "a file")

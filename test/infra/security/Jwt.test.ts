@@ -59,7 +59,7 @@ describe("an access token", () => {
     assert.isTrue(yield* isRefused(token))
   })
 
-  it.effect("is signed with the first secret and verified with each of them", function* () {
+  it.effect("is signed with the first of several secrets, and verified with each of them", function* () {
     const rotated = layerOf("a newer secret: 0123456789 0123456789", secret)
     const before = yield* issueWith(layerOf(secret))
     assert.deepStrictEqual(yield* verifyWith(rotated, before), session)
@@ -69,12 +69,12 @@ describe("an access token", () => {
   })
 })
 
-describe("a forged token is rejected", () => {
-  it.effect("unless it is signed with the right secret", function* () {
+describe("a token that the service has not issued", () => {
+  it.effect("is accepted if it is signed with the right secret", function* () {
     assert.isFalse(yield* isRefused(forge(header, yield* claimsNow)))
   })
 
-  it.effect("without a signature", function* () {
+  it.effect("is rejected if it has no signature", function* () {
     const claims = yield* claimsNow
     for (const alg of ["none", "None", "NONE", "nOnE", ""]) {
       const unsigned = `${encode({ alg, typ: "JWT" })}.${encode(claims)}`
@@ -85,7 +85,7 @@ describe("a forged token is rejected", () => {
     assert.isTrue(yield* isRefused(`${encode(header)}.${encode(claims)}.`))
   })
 
-  it.effect("with another algorithm, even under the right secret", function* () {
+  it.effect("is rejected if it is signed with another algorithm, even with the right secret", function* () {
     const claims = yield* claimsNow
     assert.isTrue(yield* isRefused(forge({ ...header, alg: "HS384" }, claims, secret, "sha384")))
     assert.isTrue(yield* isRefused(forge({ ...header, alg: "HS512" }, claims, secret, "sha512")))
@@ -96,7 +96,7 @@ describe("a forged token is rejected", () => {
     assert.isTrue(yield* isRefused(forge(header, claims, pem)))
   })
 
-  it.effect("if it is signed with another secret, or has the key in its header", function* () {
+  it.effect("is rejected if it is signed with another secret, or contains its key in the header", function* () {
     const claims = yield* claimsNow
     const other = "a secret that we do not have: 0123456789"
     assert.isTrue(yield* isRefused(forge(header, claims, other)))
@@ -107,7 +107,7 @@ describe("a forged token is rejected", () => {
     assert.isTrue(yield* isRefused(forge({ ...header, crit: ["b64"], b64: false }, claims)))
   })
 
-  it.effect("with changed, missing or foreign claims", function* () {
+  it.effect("is rejected if its claims are changed, missing or of another issuer", function* () {
     const claims = yield* claimsNow
     const [first, , signature] = (yield* issueWith(ours)).split(".")
     const changed = { ...claims, sub: "0192f0c0-0000-7000-8000-000000000002" }
@@ -130,7 +130,7 @@ describe("a forged token is rejected", () => {
     for (const one of wrong) assert.isTrue(yield* isRefused(forge(header, one)), JSON.stringify(one))
   })
 
-  it.effect("if it is not a token at all", function* () {
+  it.effect("is rejected if it is any other text", function* () {
     const token = yield* issueWith(ours)
     const wrong = ["", ".", "..", "...", "a.b.c", token.slice(0, -1), `${token}.${token}`, ` ${token}`, "\u0000", "ü.ü.ü"]
     for (const one of wrong) assert.isTrue(yield* isRefused(one), one)

@@ -24,7 +24,7 @@ const vectors = [
 ]
 
 describe("the log's cryptography", () => {
-  it("hashes bytes and text alike", () => {
+  it("computes the same hash of bytes and of their text", () => {
     const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert.strictEqual(hex(pureCrypto.sha256("abc")), digest)
     assert.strictEqual(hex(pureCrypto.sha256(bytes("616263"))), digest)
@@ -42,7 +42,7 @@ describe("the log's cryptography", () => {
     }
   })
 
-  it("rejects keys and signatures of another length, and keys that are no point of the curve", () => {
+  it("rejects keys and signatures of a wrong length, and keys that are no point of the curve", () => {
     const signature = new Uint8Array(64)
     assert.isTrue(Option.isNone(pureCrypto.keyPairFromSeed(new Uint8Array(31))))
     assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(33), new Uint8Array(), signature))

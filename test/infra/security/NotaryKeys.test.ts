@@ -22,7 +22,7 @@ const makeMemory = Effect.gen(function* () {
 })
 
 layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
-  it.effect("is stored per signing key, and found by that key", function* () {
+  it.effect("is stored per signing key, and found with that key", function* () {
     const { dataDir, memory } = yield* makeMemory
     const { loadSeen, saveSeen } = yield* memory([0xab])
     assert.deepStrictEqual(yield* loadSeen, [])
@@ -38,7 +38,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     )
   })
 
-  it.effect("is always a whole checkpoint for concurrent writers and readers", function* () {
+  it.effect("is always a complete checkpoint, even with concurrent writers and readers", function* () {
     const { dataDir, memory } = yield* makeMemory
     const note = (replica: number) => `${replica}`.repeat(20_000)
     const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
@@ -57,7 +57,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
   })
 
-  it.effect("is stored for each signing key, so that one of the keys suffices to find it", function* () {
+  it.effect("is stored for each of several signing keys, so that it is found with one of them", function* () {
     const { memory } = yield* makeMemory
     yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
     for (const id of [0xab, 0xcd]) {
@@ -69,18 +69,18 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
   })
 })
 
-describe("the text of the notary's keys", () => {
+describe("the text of the setting NOTARY_KEY", () => {
   const keysIn = (text: string) => NotaryKeys.keysIn(Redacted.make(text)).map(Redacted.value)
   const pem = "-----BEGIN PRIVATE KEY-----\nMC4C AQ==\n-----END PRIVATE KEY-----"
   const verifier = "a,b/log/0+0123abcd+AAAA"
 
-  it("is split at white space", () => {
+  it("is split into keys at white space", () => {
     assert.deepStrictEqual(keysIn(" one\n"), ["one"])
     assert.deepStrictEqual(keysIn(`one two\n\t${verifier}`), ["one", "two", verifier])
     assert.deepStrictEqual(keysIn(" "), [" "])
   })
 
-  it("may contain a PEM block, with other text beside it", () => {
+  it("may contain a PEM block, with other text around it", () => {
     assert.deepStrictEqual(keysIn(`Bag Attributes\n friendlyName: x\r\n${pem}\n`), [pem])
     assert.deepStrictEqual(keysIn(`${pem.replace("PRIVATE", "PUBLIC").replace("PRIVATE", "PUBLIC")}\n${pem} ${verifier}`), [
       pem,

@@ -39,14 +39,14 @@ const administered = Effect.gen(function* () {
 const testLayer = Layer.effect(Administered, administered).pipe(Layer.provideMerge(RunningService.layerSharedGround))
 
 layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
-  it.effect("is live, and ready as soon as the service listens, regardless of the sources", function* () {
+  it.effect("reports live, and ready as soon as the service listens, whatever the state of the sources", function* () {
     const { port } = yield* Administered
     assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
     const ready = { status: "ok", service: "serving", database: "ok" }
     assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
   })
 
-  it.effect("is separate from the service's port: neither serves the other's pages", function* () {
+  it.effect("is separate from the service's port: neither port serves the other's pages", function* () {
     const { port, service } = yield* Administered
     const http = yield* HttpClient.HttpClient
     const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
@@ -58,13 +58,13 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     for (const path of ["/v1/status", "/health", "/docs", "/", "/metrics/x"]) assert.strictEqual(yield* statusOf(path), 404, path)
   })
 
-  it.effect("is reported if another program uses it", function* () {
+  it.effect("is named in the error if another program uses it", function* () {
     const { port } = yield* Administered
     const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
     assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
   })
 
-  it.effect("is not ready during a database outage, and ready again afterwards; it stays live", function* () {
+  it.effect("reports not ready during a database outage and ready afterwards, and always live", function* () {
     const { network, port } = yield* Administered
     yield* network.cut
     const away = { status: "unavailable", service: "serving", database: "away" }
@@ -77,7 +77,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     })
   })
 
-  it.effect("is not ready after SIGTERM, while the service still answers", function* () {
+  it.effect("reports not ready after SIGTERM, while the service still answers", function* () {
     const { port, service } = yield* Administered
     const stopping = yield* Effect.forkScoped(service.stop)
     yield* Effect.repeat(look(port, "/readyz"), {

@@ -7,7 +7,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service that receives SIGTERM", (it) => {
   it.effect(
-    "responds during its delay, closes each connection with the response, and interrupts requests after SHUTDOWN_GRACE",
+    "answers during SHUTDOWN_DELAY, closes each connection after its response, and interrupts requests after SHUTDOWN_GRACE",
     function* () {
       const sandbox = yield* Sandbox
       const service = yield* RunningService.start({ SHUTDOWN_DELAY: "1500ms", SHUTDOWN_GRACE: "300ms" })

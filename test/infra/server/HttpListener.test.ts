@@ -3,7 +3,7 @@ import { get, has, hugeBody, listen, listenWith, post, said, served } from "#tes
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
-  it.effect("serves one request after the other and stays open", function* () {
+  it.effect("serves one request after another and stays open", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     for (const count of [1, 2, 3]) {
@@ -13,7 +13,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     }
   })
 
-  it.effect("does not parse a body as another request", function* () {
+  it.effect("does not parse the body of a request as another request", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     const body = get("/quick")
@@ -26,7 +26,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     assert.lengthOf(text.split("HTTP/1.1 200 OK"), 3)
   })
 
-  it.effect("gets its response although the client has sent FIN", function* () {
+  it.effect("still delivers its response after the client has sent FIN", function* () {
     const { connect, letGo, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/slow"))
@@ -37,7 +37,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     assert.include(yield* client.closed, said("GET", "/slow"))
   })
 
-  it.effect("is closed if its response is not read, or not sent, within the timeout", function* () {
+  it.effect("is closed if the client does not read a response, or the server does not send it, within the timeout", function* () {
     const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
     const reader = yield* connect
     yield* reader.send(get("/huge"))
@@ -55,21 +55,24 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* letGo
   })
 
-  it.effect("beyond the limit is closed at once, with one warning for all, until another connection ends", () => {
-    const lines: Array<unknown> = []
-    const keep = Logger.make(({ message }) => void lines.push(message))
-    return Effect.gen(function* () {
-      const { connect } = yield* listenWith({ maxConnections: 2 })
-      const [first, second] = [yield* connect, yield* connect]
-      yield* served(first)
-      yield* served(second)
-      for (const _ of [1, 2, 3]) assert.strictEqual(yield* (yield* connect).closed, "")
-      yield* first.leave
-      yield* served(second)
-      yield* served(yield* connect)
-      assert.deepStrictEqual(lines, [["Refused 1 connections: 2 are open, the most that are allowed"]])
-    }).pipe(Effect.scoped, Effect.provide(Logger.layer([keep])))
-  })
+  it.effect(
+    "beyond the maximum is closed at once, until another connection ends; one warning covers all such connections",
+    () => {
+      const lines: Array<unknown> = []
+      const keep = Logger.make(({ message }) => void lines.push(message))
+      return Effect.gen(function* () {
+        const { connect } = yield* listenWith({ maxConnections: 2 })
+        const [first, second] = [yield* connect, yield* connect]
+        yield* served(first)
+        yield* served(second)
+        for (const _ of [1, 2, 3]) assert.strictEqual(yield* (yield* connect).closed, "")
+        yield* first.leave
+        yield* served(second)
+        yield* served(yield* connect)
+        assert.deepStrictEqual(lines, [["Refused 1 connections: 2 are open, the most that are allowed"]])
+      }).pipe(Effect.scoped, Effect.provide(Logger.layer([keep])))
+    }
+  )
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
@@ -82,7 +85,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     }
   })
 
-  it.effect("that expects 100-continue gets it when its body is read", function* () {
+  it.effect("with Expect: 100-continue gets 100 Continue when its body is read", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(post("/upload", "body", "Expect: 100-continue").slice(0, -4))
@@ -91,7 +94,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     yield* client.until(has("HTTP/1.1 200 OK", said("POST", "/upload", "body")))
   })
 
-  it.effect("that expects 100-continue is not asked for its body if the response does not need it", function* () {
+  it.effect("with Expect: 100-continue gets its response without 100 Continue if its body is not needed", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(post("/unread", "body", "Expect: 100-continue").slice(0, -4))
@@ -100,7 +103,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     assert.notInclude(text, "100 Continue")
   })
 
-  it.effect("for another protocol is served as HTTP, and ends its connection", function* () {
+  it.effect("to upgrade to another protocol is served as HTTP, and then its connection is closed", function* () {
     const { connect, started } = yield* listen
     for (const protocol of ["websocket", "h2c"]) {
       const client = yield* connect
@@ -112,10 +115,10 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
   })
 })
 
-layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
+layer(Layer.empty, { excludeTestServices: true })("the refusal of a request", (it) => {
   const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-  it.effect("of a tunnel does not stop the server if the client has disconnected", function* () {
+  it.effect("for a tunnel does not stop the server if the client has disconnected", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(tunnel)
@@ -147,7 +150,7 @@ layer(Layer.empty, { excludeTestServices: true })("a refusal", (it) => {
     assert.lengthOf(text.split("HTTP/1.1 "), 4)
   })
 
-  it.effect("of an unreadable body does not wait for the rest of the body", function* () {
+  it.effect("with an unreadable body does not wait for the rest of the body", function* () {
     const { connect, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send("POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -71,12 +71,12 @@ const servers = Layer.effect(
   })
 )
 
-layer(servers, { excludeTestServices: true })("a client's bytes", (it) => {
+layer(servers, { excludeTestServices: true })("the bytes of a client", (it) => {
   const place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 90 }))
   const part = Schema.Struct({ request: Schema.Literals(requests), place })
 
   it.effect.prop(
-    "are answered as by Node's server alone, for any split into packets",
+    "get the same responses as from Node's own server, for any split into packets",
     [Schema.Array(part).check(Schema.isMaxLength(6))],
     ([parts]) =>
       Effect.gen(function* () {
@@ -95,7 +95,7 @@ layer(servers, { excludeTestServices: true })("a client's bytes", (it) => {
     { arbitrary: { runs: 200 } }
   )
 
-  it.effect("end their connection as with Node's server alone, for any split in two", function* () {
+  it.effect("end the connection with the same response as from Node's own server, for any split in two", function* () {
     const { connect, connectAlone } = yield* Servers
     for (const last of lastRequests) {
       const theirs = yield* connectAlone

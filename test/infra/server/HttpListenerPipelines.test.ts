@@ -2,7 +2,7 @@ import { Layer } from "effect"
 import { get, has, listen, post, said, served } from "#test/support/ListeningServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
+layer(Layer.empty, { excludeTestServices: true })("a pipeline of requests", (it) => {
   it.effect("gets its responses in the order of its requests", function* () {
     const { connect, letGo } = yield* listen
     const client = yield* connect
@@ -13,7 +13,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"), said("GET", "/last")))
   })
 
-  it.effect("has one request in flight, and does not delay other connections", function* () {
+  it.effect("has one request in flight at a time, and does not delay other connections", function* () {
     const { connect, letGo, started, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/slow") + get("/second") + get("/third"))
@@ -42,7 +42,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     assert.notMatch(text, /connection: close/iu)
   })
 
-  it.effect("is not read while its requests wait, and is read afterwards", function* () {
+  it.effect("is not read from the connection while its requests wait, and is read afterwards", function* () {
     const { connect, letGo, untilStarted } = yield* listen
     const client = yield* connect
     const body = "x".repeat(20_000_000)
@@ -54,7 +54,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/unread")))
   })
 
-  it.effect("has the body of a waiting request read once the request is served", function* () {
+  it.effect("delivers the body of a waiting request when that request is served", function* () {
     const { connect, letGo, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/slow") + post("/upload", "first half, second half").slice(0, -11))
@@ -77,7 +77,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline", (it) => {
     assert.isTrue(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/upload", "body"))(yield* client.closed))
   })
 
-  it.effect("ends with the response to a request that asks to close the connection", function* () {
+  it.effect("ends after the response to a request that asks to close the connection", function* () {
     const { connect, started } = yield* listen
     const client = yield* connect
     yield* client.send(get("/quick") + get("/last", "Connection: close") + get("/later"))

@@ -3,7 +3,7 @@ import { get, has, listen, said, served } from "#test/support/ListeningServer.ts
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(Layer.empty, { excludeTestServices: true })("a server that is stopping", (it) => {
-  it.effect("closes each connection with the next response, also of requests in flight", function* () {
+  it.effect("closes each connection after its next response, also if the request is already in flight", function* () {
     const { connect, drain, letGo, untilStarted } = yield* listen
     const [idle, waiting] = [yield* connect, yield* connect]
     yield* served(idle)

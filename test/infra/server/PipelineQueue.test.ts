@@ -46,7 +46,7 @@ const listen = Effect.gen(function* () {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests", (it) => {
-  it.effect("handles the first request at once, and schedules each later one after the previous response", function* () {
+  it.effect("handles the first request at once, and each later request after the response to the previous one", function* () {
     const { connect, inFlight, respond, scheduled, until } = yield* listen
     const client = yield* connect
     yield* client.send(get("/1") + get("/2") + get("/3"))
@@ -63,27 +63,30 @@ layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests
     yield* client.until((text) => text.endsWith("/3"))
   })
 
-  it.effect("closes a connection whose requests exceed the capacity, until others are served or disconnect", function* () {
-    const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
-    const [first, leaving] = [yield* connect, yield* connect]
-    yield* first.send(get("/1") + get("/2"))
-    yield* leaving.send(get("/1") + get("/2") + get("/3"))
-    yield* until(() => seen.received === 5)
-    const tooMany = yield* connect
-    yield* tooMany.send(get("/1") + get("/2") + get("/3"))
-    assert.strictEqual(yield* tooMany.closed, "")
-    assert.strictEqual(seen.rejected, 1)
-    assert.strictEqual(seen.received, 7, "the request after the rejected one is not parsed")
-    yield* leaving.leave
-    yield* respond
-    yield* until(() => scheduled.length === 1)
-    for (const task of scheduled.splice(0)) task()
-    yield* respond
-    yield* first.until((text) => text.endsWith("/2"))
-    const next = yield* connect
-    yield* next.send(get("/1") + get("/2") + get("/3") + get("/4"))
-    yield* until(() => seen.received === 11)
-    assert.lengthOf(inFlight, 1)
-    assert.strictEqual(seen.rejected, 1)
-  })
+  it.effect(
+    "closes a connection whose requests exceed the queue's capacity, until other requests are served or disconnect",
+    function* () {
+      const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
+      const [first, leaving] = [yield* connect, yield* connect]
+      yield* first.send(get("/1") + get("/2"))
+      yield* leaving.send(get("/1") + get("/2") + get("/3"))
+      yield* until(() => seen.received === 5)
+      const tooMany = yield* connect
+      yield* tooMany.send(get("/1") + get("/2") + get("/3"))
+      assert.strictEqual(yield* tooMany.closed, "")
+      assert.strictEqual(seen.rejected, 1)
+      assert.strictEqual(seen.received, 7, "the request after the rejected one is not parsed")
+      yield* leaving.leave
+      yield* respond
+      yield* until(() => scheduled.length === 1)
+      for (const task of scheduled.splice(0)) task()
+      yield* respond
+      yield* first.until((text) => text.endsWith("/2"))
+      const next = yield* connect
+      yield* next.send(get("/1") + get("/2") + get("/3") + get("/4"))
+      yield* until(() => seen.received === 11)
+      assert.lengthOf(inFlight, 1)
+      assert.strictEqual(seen.rejected, 1)
+    }
+  )
 })

@@ -28,48 +28,51 @@ const askAgainst = Effect.fnUntraced(function* (question: Bzst.Question, script:
 
 const own = fresh(parts)
 
-describe("a query", () => {
-  own.effect("sends both VAT IDs with prefix and all company data, and its answer has the evidence", function* () {
-    const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
-    const request = JSON.stringify({
-      anfragendeUstid: "DE123456789",
-      angefragteUstid: "ATU12345678",
-      firmenname: "Musterhaus GmbH & Co KG",
-      strasse: "Musterstrasse 22",
-      plz: "12345",
-      ort: "musterort"
-    })
-    const response = JSON.stringify(bzstAnswer)
-    assert.deepStrictEqual(answer, {
-      source: "bzst",
-      valid: true,
-      code: "evatr-0000",
-      answered_at: DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"),
-      company_name: null,
-      company_address: null,
-      consultation_number: null,
-      valid_from: null,
-      valid_until: null,
-      evidence: {
-        request,
-        response,
-        response_sha256: createHash("sha256").update(response).digest("hex"),
-        http_status: 200
-      },
-      status: "evatr-0000",
-      request_id: "5b1f4b5f03c27585",
-      name_match: "A",
-      street_match: "A",
-      zip_match: "A",
-      city_match: "A"
-    })
-    assert.isTrue(Schema.is(Bzst.BzstAnswer)(answer))
-    const call = yield* Queue.take((yield* StandIn.StandIn).calls)
-    assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
-    assert.strictEqual(call.body, request)
-  })
+describe("a query to the BZSt", () => {
+  own.effect(
+    "contains both VAT IDs with prefix and all company data, and its answer contains the exact request and response",
+    function* () {
+      const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstAnswer))
+      const request = JSON.stringify({
+        anfragendeUstid: "DE123456789",
+        angefragteUstid: "ATU12345678",
+        firmenname: "Musterhaus GmbH & Co KG",
+        strasse: "Musterstrasse 22",
+        plz: "12345",
+        ort: "musterort"
+      })
+      const response = JSON.stringify(bzstAnswer)
+      assert.deepStrictEqual(answer, {
+        source: "bzst",
+        valid: true,
+        code: "evatr-0000",
+        answered_at: DateTime.makeUnsafe("2025-09-22T16:33:04.564Z"),
+        company_name: null,
+        company_address: null,
+        consultation_number: null,
+        valid_from: null,
+        valid_until: null,
+        evidence: {
+          request,
+          response,
+          response_sha256: createHash("sha256").update(response).digest("hex"),
+          http_status: 200
+        },
+        status: "evatr-0000",
+        request_id: "5b1f4b5f03c27585",
+        name_match: "A",
+        street_match: "A",
+        zip_match: "A",
+        city_match: "A"
+      })
+      assert.isTrue(Schema.is(Bzst.BzstAnswer)(answer))
+      const call = yield* Queue.take((yield* StandIn.StandIn).calls)
+      assert.match(call.head, /^POST \/v1\/abfrage HTTP/u)
+      assert.strictEqual(call.body, request)
+    }
+  )
 
-  own.effect("keeps the German prefix of a German target, and omits unqueried fields", function* () {
+  own.effect("keeps the prefix of a German VAT ID, and omits company data that was not supplied", function* () {
     const question = { ...plain, vatId: id("811115368"), company: { ...company, street: null, zip: null } }
     yield* askAgainst(question, StandIn.answer(200, bzstAnswer))
     const call = yield* Queue.take((yield* StandIn.StandIn).calls)
@@ -81,7 +84,7 @@ describe("a query", () => {
     })
   })
 
-  own.effect("without an answer times out after 15 seconds", function* () {
+  own.effect("times out after 15 seconds without an answer", function* () {
     const fiber = yield* Effect.forkChild(Effect.flip(askAgainst(plain, StandIn.silence)))
     const call = yield* Queue.take((yield* StandIn.StandIn).calls)
     yield* TestClock.adjust("15 seconds")
@@ -90,7 +93,7 @@ describe("a query", () => {
     yield* call.closed
   })
 
-  own.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", function* () {
+  own.effect("adds attributes to the attempt's span, but no VAT ID, no company data and no span of its own", function* () {
     const standIn = yield* StandIn.StandIn
     const bzst = yield* Bzst.Bzst
     const spans: Array<Tracer.NativeSpan> = []
@@ -141,11 +144,11 @@ describe("a query", () => {
   })
 })
 
-layer(parts)("an answer", (it) => {
+layer(parts)("an answer of the BZSt", (it) => {
   // The HTTP status does not matter: the BZSt's documents contradict each other, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
-    it.effect(`has the outcome of its status ${status}, whatever its HTTP status`, function* () {
+    it.effect(`with the status ${status} has the outcome of that status, whatever the HTTP status`, function* () {
       for (const httpStatus of https(http)) {
         const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
         if (typeof outcome === "string") {
@@ -159,7 +162,7 @@ layer(parts)("an answer", (it) => {
     })
   }
 
-  it.effect("with an unpublished status is a failure", function* () {
+  it.effect("with an unpublished status is reported as a failure", function* () {
     for (const status of ["evatr-9999", "evatr-0009"]) {
       assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
         reason: "unavailable",
@@ -170,12 +173,12 @@ layer(parts)("an answer", (it) => {
     }
   })
 
-  it.effect("with a failure status needs no time and no id", function* () {
+  it.effect("with the status of a failure may lack a time and an id", function* () {
     const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
     assert.strictEqual(failure.reason, "refused")
   })
 
-  it.effect("has the pause that the BZSt asks for", function* () {
+  it.effect("contains the pause that the BZSt asks for", function* () {
     const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
     assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
   })
@@ -188,7 +191,7 @@ layer(parts)("an answer", (it) => {
     [{}, null, null]
   ]
   for (const [fields, from, until] of dates) {
-    it.effect(`has its validity dates parsed: ${JSON.stringify(fields)}`, function* () {
+    it.effect(`has the validity dates that the BZSt sends as ${JSON.stringify(fields)}`, function* () {
       const answer = yield* askAgainst(plain, StandIn.answer(200, bzstStatus("evatr-2006", fields)))
       assert.deepStrictEqual([answer.valid, answer.valid_from, answer.valid_until], [false, from, until])
     })
@@ -199,7 +202,7 @@ layer(parts)("an answer", (it) => {
     [{ ergFirmenname: "B", ergStrasse: "", ergPlz: null }, ["B", null, null, null]]
   ]
   for (const [fields, expected] of letters) {
-    it.effect(`has its letters parsed: ${JSON.stringify(fields)}`, function* () {
+    it.effect(`has the letters that the BZSt sends as ${JSON.stringify(fields)}`, function* () {
       const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus("evatr-0000", fields)))
       assert.deepStrictEqual([answer.name_match, answer.street_match, answer.zip_match, answer.city_match], expected)
     })
@@ -224,14 +227,14 @@ layer(parts)("an answer", (it) => {
   })
 })
 
-layer(parts)("the list of member states", (it) => {
+layer(parts)("the BZSt's list of member states", (it) => {
   const infoOf = Effect.fnUntraced(function* (status: number, body: unknown) {
     const standIn = yield* StandIn.StandIn
     yield* standIn.next(StandIn.answer(status, body))
     return yield* (yield* Bzst.Bzst).info
   })
 
-  it.effect("reports the reachable member states", function* () {
+  it.effect("says for each member state whether it can be reached", function* () {
     const states = yield* infoOf(200, [
       { alpha2: "AT", name: "Österreich", verfuegbar: true },
       { alpha2: "FR", name: "Frankreich", verfuegbar: false }
@@ -244,7 +247,7 @@ layer(parts)("the list of member states", (it) => {
     assert.match(head, /^GET \/v1\/info\/eu_mitgliedstaaten HTTP/u)
   })
 
-  it.effect("is a failure if the BZSt sends an error or another body", function* () {
+  it.effect("is reported as a failure if the BZSt sends an error or another body", function* () {
     const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
       [503, "", "unavailable"],
       [200, {}, "malformed"],

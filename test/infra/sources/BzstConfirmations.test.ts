@@ -48,8 +48,8 @@ const outages = ["evatr-0001", "evatr-0008", "evatr-0011", "evatr-2007"].map((st
 
 const own = fresh(parts)
 
-describe("a confirmation", () => {
-  own.effect("sends one qualified query, and keeps request and response byte for byte", function* () {
+describe("a qualified confirmation by the BZSt", () => {
+  own.effect("makes one qualified query, and keeps the request and the response byte for byte", function* () {
     // The evidence keeps spaces, unknown fields, escapes and the order of fields.
     const response = `{ "status":"evatr-0000","neu":[1.50,"\\u00fc"],\n"anfrageZeitpunkt":"2025-09-22T18:33:04.564553064+02:00","id":"5b1f4b5f03c27585","ergFirmenname":"A","ergOrt":"B","ergPlz":"C","ergStrasse":"D"}\r\n`
     const confirmed = yield* confirmAgainst(StandIn.answer(200, response, { "content-type": "text/plain" }))
@@ -105,7 +105,7 @@ describe("a confirmation", () => {
     ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
     ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
   ])(
-    "is refused by %s with any HTTP status, and the message has the code and its meaning",
+    "is refused if the BZSt answers %s, with a message that has the code and its meaning",
     function* ([status, outcome, meaning]) {
       for (const http of [403, 400, 200]) {
         const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
@@ -119,7 +119,7 @@ describe("a confirmation", () => {
   )
 
   own.effect.each(outages)(
-    "fails by $status as in an outage, and the message has the meaning of the code",
+    "fails as in an outage if the BZSt answers $status, with a message that has the meaning of the code",
     function* ({ http, meaning, reason, status }) {
       const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
       if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
@@ -158,7 +158,7 @@ describe("a confirmation", () => {
     yield* call.closed
   })
 
-  own.effect("makes no call after consecutive outages", function* () {
+  own.effect("is not sent to the BZSt after consecutive outages", function* () {
     const { calls, next } = yield* StandIn.StandIn
     const down = StandIn.answer(503, bzstStatus("evatr-0011"))
     let asked = 0

@@ -31,9 +31,9 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
     { reason: "unavailable" }
   ],
   ["a page for a missing path", 404, "<html>Not found</html>", { ...malformed, code: "HTTP 404" }],
-  ["a firewall", 403, "<html>Request rejected</html>", { reason: "blocked", scope: "source", retry: "later" }],
+  ["a firewall's page", 403, "<html>Request rejected</html>", { reason: "blocked", scope: "source", retry: "later" }],
   ["too many requests", 429, "slow down", { reason: "throttled", retry: "later" }],
-  ["a status in other letters", 200, bzstStatus("EVATR-0000"), malformed],
+  ["a status in upper case", 200, bzstStatus("EVATR-0000"), malformed],
   ["a status with a suffix", 200, bzstStatus("evatr-0000 "), malformed],
   ["a status that is a number", 200, { ...bzstAnswer, status: 0 }, malformed],
   ["no status", 200, { ...bzstAnswer, status: undefined }, malformed],
@@ -48,26 +48,26 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
   ["null", 200, "null", malformed],
   ["a list", 200, [bzstAnswer], malformed],
   ["a number", 200, "7", malformed],
-  ["nothing", 204, "", { ...malformed, code: "HTTP 204" }],
+  ["an empty body", 204, "", { ...malformed, code: "HTTP 204" }],
   ["half a verdict", 200, JSON.stringify(bzstAnswer).slice(0, -1), malformed]
 ]
 
-layer(parts)("a body without a verdict", (it) => {
+layer(parts)("the client of the BZSt", (it) => {
   for (const [name, http, body, expected] of noVerdicts) {
-    it.effect(`is a failure: ${name}`, function* () {
+    it.effect(`reports a failure for a response with ${name}`, function* () {
       const script = http === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(http, body)
       assert.containSubset(yield* Effect.flip(askAgainst(plain, script)), expected)
     })
   }
 
-  it.effect.prop("is a failure: arbitrary JSON", [Schema.Json], ([json]) =>
+  it.effect.prop("reports a failure for a response with arbitrary JSON", [Schema.Json], ([json]) =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(200, JSON.stringify(json))))
       assert.strictEqual(failure.source, "bzst")
     })
   )
 
-  it.effect.prop("is a failure: arbitrary bytes", [Schema.Uint8Array], ([bytes]) =>
+  it.effect.prop("reports a failure for a response with arbitrary bytes", [Schema.Uint8Array], ([bytes]) =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bytes)))).reason, "malformed")
     })
@@ -85,7 +85,7 @@ layer(parts)("a body without a verdict", (it) => {
   const verdicts = new Set<unknown>()
   const isLetter = (value: unknown) => value === undefined || value === null || /^[ABCD]?$/u.test(String(value))
   it.effect.prop(
-    "is a failure exactly if a field has a wrong value",
+    "reports a failure exactly if a field of the response has a wrong value",
     [Change],
     ([{ answer, field, value }]) =>
       Effect.gen(function* () {
@@ -104,7 +104,7 @@ layer(parts)("a body without a verdict", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("was generated together with verdicts of both kinds", () => {
+  it("returned failures, valid verdicts and invalid verdicts in the test before", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

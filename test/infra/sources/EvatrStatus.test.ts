@@ -34,7 +34,7 @@ const expected = `
 `
 
 describe("the BZSt's status codes", () => {
-  it("have the meanings of the table, all 26 of them", () => {
+  it("are the 26 codes of the table, with their meanings", () => {
     const rows = [...evatrStatuses].map(([status, { http, outcome }]) => {
       const words = typeof outcome === "string" ? outcome : `${outcome.reason} ${outcome.scope} ${outcome.retry}`
       return `${status.replace("evatr-", "")} ${http ?? "-"} ${words}`
@@ -42,14 +42,14 @@ describe("the BZSt's status codes", () => {
     assert.deepStrictEqual(rows, expected.trim().split("\n"))
   })
 
-  it("equal the BZSt's own list, with its HTTP statuses", () => {
+  it("equal the list that the BZSt publishes, with its HTTP statuses", () => {
     assert.deepStrictEqual(
       [...evatrStatuses].map(([status, { http }]) => [status, http]),
       statusMessages.map((row) => [row.status, "httpcode" in row ? row.httpcode : null])
     )
   })
 
-  it("are verdicts exactly if the schema VerdictStatus has them", () => {
+  it("are verdicts exactly if the schema VerdictStatus contains them", () => {
     const verdicts = [...evatrStatuses].filter(([, { outcome }]) => typeof outcome === "string").map(([status]) => status)
     assert.deepStrictEqual(
       verdicts,
@@ -58,7 +58,7 @@ describe("the BZSt's status codes", () => {
     assert.lengthOf(verdicts, 6)
   })
 
-  it("have a meaning that completes a sentence", () => {
+  it("have a text that completes a sentence", () => {
     for (const { meaning } of evatrStatuses.values()) assert.match(meaning, /^(?:the|its|a|it) .*[a-zA-Z]$/u)
   })
 })

@@ -43,22 +43,25 @@ const make = Effect.gen(function* () {
 
 const reasonOf = (result: Result.Result<Answer, SourceFailure>) => (Result.isSuccess(result) ? "answered" : result.failure.reason)
 
-describe("a guarded source", () => {
-  it.effect("answers for other member states while one register hangs, even after repeated queries", function* () {
-    const { ask, conduct, guarded } = yield* make
-    MutableRef.set(conduct, Effect.never)
-    for (const _ of [1, 2, 3]) {
-      const fiber = yield* Effect.forkChild(ask(french))
-      yield* TestClock.adjust("20 seconds")
-      assert.strictEqual(reasonOf(yield* Fiber.join(fiber)), "timeout")
+describe("a source behind a circuit breaker", () => {
+  it.effect(
+    "answers for other member states while the register of one does not respond, even after repeated queries",
+    function* () {
+      const { ask, conduct, guarded } = yield* make
+      MutableRef.set(conduct, Effect.never)
+      for (const _ of [1, 2, 3]) {
+        const fiber = yield* Effect.forkChild(ask(french))
+        yield* TestClock.adjust("20 seconds")
+        assert.strictEqual(reasonOf(yield* Fiber.join(fiber)), "timeout")
+      }
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+      assert.strictEqual(reasonOf(yield* ask(french)), "circuit_open")
+      assert.strictEqual(reasonOf(yield* ask(austrian)), "answered")
+      assert.strictEqual((yield* guarded.status).state, "degraded")
     }
-    MutableRef.set(conduct, Effect.succeed(sourceAnswer))
-    assert.strictEqual(reasonOf(yield* ask(french)), "circuit_open")
-    assert.strictEqual(reasonOf(yield* ask(austrian)), "answered")
-    assert.strictEqual((yield* guarded.status).state, "degraded")
-  })
+  )
 
-  it.effect("is queried although its status page hangs", function* () {
+  it.effect("is queried even if its status page does not respond", function* () {
     const { ask, guarded, page, probe } = yield* make
     MutableRef.set(page, Effect.never)
     for (const _ of [1, 2, 3]) yield* probe()
@@ -66,7 +69,7 @@ describe("a guarded source", () => {
     assert.strictEqual((yield* guarded.status).state, "degraded")
   })
 
-  it.effect("stays unavailable while its calls and its status page hang", function* () {
+  it.effect("stays unavailable while neither its calls nor its status page get a response", function* () {
     const { ask, conduct, guarded, page, probe } = yield* make
     MutableRef.set(conduct, Effect.never)
     MutableRef.set(page, Effect.never)
@@ -99,25 +102,28 @@ describe("a guarded source", () => {
   })
 
   it.effect.each([
-    ["that blocks our address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
+    ["that blocks the service's address", { reason: "blocked", code: "IP_BLOCKED" }, 600],
     ["that asks for a pause", { retry_after_s: 300 }, 300],
     ["that asks for a pause of a day", { retry_after_s: 86_400 }, 600]
-  ] as const)("%s is neither queried nor probed during the pause, and reports its end", function* ([_, parts, seconds]) {
-    const { ask, conduct, counts, guarded, probe } = yield* make
-    MutableRef.set(conduct, Effect.fail(failureOf(parts)))
-    yield* ask()
-    MutableRef.set(conduct, Effect.succeed(sourceAnswer))
-    assert.strictEqual(yield* guarded.opensInSeconds, seconds)
-    yield* probe()
-    assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
-    assert.deepStrictEqual(counts, { asked: 1, probed: 0 })
-    yield* TestClock.adjust(`${seconds - 30} seconds`)
-    assert.strictEqual(reasonOf(yield* ask()), "answered")
-  })
+  ] as const)(
+    "%s is neither queried nor probed during that pause, and reports the end of the pause",
+    function* ([_, parts, seconds]) {
+      const { ask, conduct, counts, guarded, probe } = yield* make
+      MutableRef.set(conduct, Effect.fail(failureOf(parts)))
+      yield* ask()
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+      assert.strictEqual(yield* guarded.opensInSeconds, seconds)
+      yield* probe()
+      assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
+      assert.deepStrictEqual(counts, { asked: 1, probed: 0 })
+      yield* TestClock.adjust(`${seconds - 30} seconds`)
+      assert.strictEqual(reasonOf(yield* ask()), "answered")
+    }
+  )
 
   it.effect.each([
-    ["makes one call for equal queries of several callers", true, 1],
-    ["makes one call per caller if each answer belongs to its caller", false, 3]
+    ["is called once for equal queries of several callers", true, 1],
+    ["is called once per caller if each answer belongs to its caller", false, 3]
   ] as const)("%s", function* ([_, isShared, calls]) {
     const { conduct, counts, guarded } = yield* make
     MutableRef.set(conduct, Effect.delay(Effect.succeed(sourceAnswer), "1 seconds"))

@@ -13,13 +13,13 @@ it.effect.each([
   ["that reports that it is unavailable", { reason: "unavailable", code: null }, false, true],
   ["that is unreachable", { reason: "unreachable", code: "ECONNREFUSED" }, false, true],
   ["that times out on connect", { reason: "timeout", code: "UND_ERR_CONNECT_TIMEOUT" }, false, true],
-  ["that answers nothing at all", { reason: "timeout", code: null }, true, true],
-  ["whose status page hangs", { reason: "timeout", code: null }, false, false],
+  ["that answers neither calls nor probes", { reason: "timeout", code: null }, true, true],
+  ["whose status page does not respond", { reason: "timeout", code: null }, false, false],
   ["whose status page is missing", { reason: "malformed", code: "HTTP 404" }, true, false],
   ["whose status page is broken", { reason: "unavailable", code: "HTTP 500" }, true, false],
   ["that throttles requests", { reason: "throttled", code: "HTTP 429" }, true, false]
 ] as const)(
-  "the failed probes of a source %s open its circuit only if they concern the whole source",
+  "failed probes of a source %s open its circuit only if the whole source is affected",
   function* ([_, parts, isFailing, opens]) {
     const breaker = yield* SourceBreaker.make("vies")
     yield* twice(breaker.probe(Effect.fail(failureOf(parts)), isFailing))
@@ -33,7 +33,7 @@ it.effect.each([
   [undefined, 5],
   [60, 60],
   [86_400, 600]
-] as const)("a source that asks for a pause of %s s is paused for %s s", function* ([retry_after_s, seconds]) {
+] as const)("the circuit of a source that asks for a pause of %s s is open for %s s", function* ([retry_after_s, seconds]) {
   const breaker = yield* SourceBreaker.make("vies")
   const failure = failureOf({
     reason: "throttled",
@@ -47,10 +47,10 @@ it.effect.each([
 })
 
 it.effect.each([
-  ["a register's timeout that the source reports", "TIMEOUT", false],
-  ["a missing answer", null, true]
+  ["an answer that reports a register's timeout", "TIMEOUT", false],
+  ["no answer", null, true]
 ] as const)(
-  "after a trial call that ends with %s, a half-open circuit is open only if there was no answer",
+  "after a trial call with %s, a half-open circuit opens again only if there was no answer",
   function* ([_, code, isOpen]) {
     const breaker = yield* SourceBreaker.make("vies")
     yield* twice(breaker.source(Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" }))))

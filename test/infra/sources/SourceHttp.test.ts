@@ -21,8 +21,8 @@ const malformed = { source: "vies", reason: "malformed", scope: "source", retry:
 
 const own = fresh(parts)
 
-describe("an exchange", () => {
-  own.effect("sends the exact text and keeps the exact bytes", function* () {
+describe("an HTTP call to a source", () => {
+  own.effect("sends the exact text and keeps the exact bytes of the response", function* () {
     const { standIn, ask } = yield* connect
     const body = `{ "name":"ČEZ\\n", "valid" : true }\n`
     yield* standIn.next(StandIn.answer(200, body, { "content-type": "text/html" }))
@@ -80,7 +80,7 @@ describe("an exchange", () => {
     assert.isAtMost(yield* standIn.connections, 2)
   })
 
-  own.effect("keeps a body that is not JSON, and reports it as malformed", function* () {
+  own.effect("keeps a response that is not JSON, and reports it as malformed", function* () {
     const { standIn, ask } = yield* connect
     for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
       yield* standIn.next(StandIn.answer(200, body))
@@ -91,7 +91,7 @@ describe("an exchange", () => {
     }
   })
 
-  own.effect("reads a body of 256 KiB", function* () {
+  own.effect("reads a response of 256 KiB", function* () {
     const { standIn, ask } = yield* connect
     yield* standIn.next(StandIn.answer(200, `[${" ".repeat(256 * 1024 - 2)}]`))
     assert.deepStrictEqual((yield* ask).json, [])
@@ -105,7 +105,7 @@ describe("an exchange", () => {
     assert.strictEqual(yield* Queue.size(standIn.calls), 0)
   })
 
-  own.effect("reads JSON in tiny chunks, with a character split in two", function* () {
+  own.effect("reads JSON that arrives byte by byte, even inside a character", function* () {
     const { standIn, ask } = yield* connect
     const bytes = Buffer.from(`{"name":"Č"}`)
     yield* standIn.next((call) =>
@@ -118,7 +118,7 @@ describe("an exchange", () => {
   })
 })
 
-describe("an answer without an error code of the source", () => {
+describe("a source's response without an error code", () => {
   const statuses: ReadonlyArray<readonly [number, object]> = [
     [200, malformed],
     [204, malformed],
@@ -156,7 +156,7 @@ describe("an answer without an error code of the source", () => {
     ["120", 200, undefined]
   ]
   for (const [header, status, expected] of pauses) {
-    own.effect(`Retry-After: ${header} with ${status} asks for ${expected ?? "no"} seconds`, function* () {
+    own.effect(`with Retry-After: ${header} and status ${status} asks for a pause of ${expected ?? "no"} seconds`, function* () {
       yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
       const { standIn, ask } = yield* connect
       yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
@@ -166,7 +166,7 @@ describe("an answer without an error code of the source", () => {
 })
 
 describe("a text that a source discloses", () => {
-  it("is null if it is blank or ---, and has only characters that Postgres can store", () => {
+  it("is null if it is blank or ---, and otherwise has only characters that Postgres can store", () => {
     for (const nothing of ["---", "", "  \n", " --- ", null, undefined]) assert.isNull(SourceHttp.disclosed(nothing))
     assert.strictEqual(SourceHttp.disclosed(" A\nB "), "A\nB")
     assert.strictEqual(SourceHttp.disclosed("a\u0000b\uD800c"), "a\uFFFDb\uFFFDc")

@@ -34,7 +34,7 @@ const noConnection = { ...timeout, scope: "source" } as const
 
 const own = fresh(parts)
 
-describe("an outage", () => {
+describe("a call to a source", () => {
   const head = (...lines: ReadonlyArray<string>) => `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`
   const withReset =
     (bytes: string): StandIn.Script =>
@@ -52,7 +52,7 @@ describe("an outage", () => {
     ["a reset inside the body", withReset(`${head("content-length: 100")}{"valid":true`), unreachable],
     ["an end inside the body", withEnd(`${head("content-length: 100")}{"valid":true}`), unreachable],
     ["an end inside a chunk", withEnd(`${head("transfer-encoding: chunked")}40\r\n{"valid":true}`), unreachable],
-    ["something that is not HTTP", StandIn.raw("SSH-2.0-OpenSSH_9.2\r\n\r\n"), malformed],
+    ["a response that is not HTTP", StandIn.raw("SSH-2.0-OpenSSH_9.2\r\n\r\n"), malformed],
     ["chunks without a length", StandIn.raw(`${head("transfer-encoding: chunked")}zz\r\n{}\r\n`), malformed],
     ["two content lengths", StandIn.raw(`${head("content-length: 2", "content-length: 3")}{}`), malformed],
     ["endless headers", StandIn.raw(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(100_000)}`), malformed],
@@ -60,19 +60,23 @@ describe("an outage", () => {
     ["an unrequested compressed body", StandIn.answer(200, gzipSync("{}"), { "content-encoding": "gzip" }), malformed],
     ["a body of 256 KiB and one byte", StandIn.answer(200, " ".repeat(256 * 1024 + 1)), malformed],
     [
-      "a huge body with a 429",
+      "a huge body with status 429",
       StandIn.answer(429, " ".repeat(300 * 1024)),
       { ...malformed, reason: "throttled", retry: "later" }
     ],
-    ["latin-1 with a 503", StandIn.answer(503, Buffer.from([0xfc])), { ...malformed, reason: "unavailable", retry: "later" }]
+    [
+      "text in Latin-1 with status 503",
+      StandIn.answer(503, Buffer.from([0xfc])),
+      { ...malformed, reason: "unavailable", retry: "later" }
+    ]
   ]
   for (const [name, script, expected] of shapes) {
-    it.effect(`${name} is a failure`, function* () {
+    it.effect(`fails because of ${name}`, function* () {
       assert.deepStrictEqual(yield* failureOf(script), expected)
     })
   }
 
-  it.effect("a refused connection is a failure with its cause", () =>
+  it.effect("fails with the cause if the connection is refused", () =>
     Effect.gen(function* () {
       const { baseUrl } = yield* Effect.provide(StandIn.StandIn, StandIn.layer)
       const http = yield* SourceHttp.make("bzst", { baseUrl, timeout: "15 seconds" })
@@ -82,7 +86,7 @@ describe("an outage", () => {
     }).pipe(Effect.provide(SourceHttp.layerClient))
   )
 
-  it.effect("a malformed address is a failure", () =>
+  it.effect("fails if the address is malformed", () =>
     Effect.gen(function* () {
       const http = yield* SourceHttp.make("bzst", { baseUrl: "nowhere", timeout: "15 seconds" })
       assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), { ...unreachable, source: "bzst" })
@@ -96,7 +100,7 @@ describe("an outage", () => {
     ["a body longer than promised, then nothing", StandIn.raw(`${head("transfer-encoding: chunked")}e\r\n{"valid":true}\r\n`)]
   ]
   for (const [name, script] of waits) {
-    own.effect(`${name} times out, and its connection is closed`, function* () {
+    own.effect(`times out and closes its connection because of ${name}`, function* () {
       const { standIn, ask } = yield* connect
       yield* standIn.next(script)
       const fiber = yield* Effect.forkChild(Effect.flip(ask))
@@ -109,7 +113,7 @@ describe("an outage", () => {
     })
   }
 
-  own.effect("a body that arrives byte by byte times out", function* () {
+  own.effect("times out if the body arrives byte by byte", function* () {
     const { standIn, ask } = yield* connect
     const drops = yield* Queue.unbounded<number>()
     yield* standIn.next((call) =>
@@ -129,7 +133,7 @@ describe("an outage", () => {
     yield* call.closed
   })
 
-  own.effect("a body of 100 MB is not read", function* () {
+  own.effect("fails without reading a body of 100 MB", function* () {
     const { standIn, ask } = yield* connect
     const chunk = Buffer.alloc(64 * 1024, 0x20)
     let sent = 0
@@ -144,7 +148,7 @@ describe("an outage", () => {
     assert.isBelow(sent, 16 * 1024 * 1024)
   })
 
-  own.effect("a caller that disconnects cancels the request", function* () {
+  own.effect("is cancelled when its caller disconnects", function* () {
     const { standIn, ask } = yield* connect
     yield* standIn.next(StandIn.silence)
     const fiber = yield* Effect.forkChild(ask)
@@ -155,7 +159,7 @@ describe("an outage", () => {
     assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
   })
 
-  it.effect("a connection that takes too long is a timeout", function* () {
+  it.effect("times out if connecting takes too long", function* () {
     for (const code of ["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]) {
       const dispatcher = new MockAgent()
       dispatcher.disableNetConnect()

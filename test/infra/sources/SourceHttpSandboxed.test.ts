@@ -82,9 +82,9 @@ const bzstCode = (code: string) => {
   return typeof meant === "string" ? meant : words(meant)
 }
 
-layer(parts, { excludeTestServices: true })("the clients and the sandbox agree on", (it) => {
+layer(parts, { excludeTestServices: true })("the clients of both sources understand the sandbox's answers", (it) => {
   for (const [ending, magic] of magicNumbers) {
-    it.effect(`${ending}: ${magic.meaning}`, function* () {
+    it.effect(`for the magic number ${ending}: ${magic.meaning}`, function* () {
       const hasty = yield* Hasty
       const vies = waits(magic.vies) ? hasty.vies : yield* Vies.Vies
       const bzst = waits(magic.bzst) ? hasty.bzst : yield* Bzst.Bzst
@@ -105,7 +105,7 @@ layer(parts, { excludeTestServices: true })("the clients and the sandbox agree o
     })
   }
 
-  it.effect("names, consultation numbers and letters", function* () {
+  it.effect("with names, consultation numbers and letters", function* () {
     const vies = yield* Vies.Vies
     const bzst = yield* Bzst.Bzst
     const vatId = id(vatIdEnding("AT", "999120"))
@@ -125,7 +125,7 @@ layer(parts, { excludeTestServices: true })("the clients and the sandbox agree o
     assert.deepStrictEqual([partial.status, partial.evidence.http_status, partial.name_match], ["evatr-0003", 400, null])
   })
 
-  it.effect("validity dates, in both formats", function* () {
+  it.effect("with validity dates, in both formats", function* () {
     const bzst = yield* Bzst.Bzst
     for (const prefix of ["AT", "RO", "PT", "SK"]) {
       const answer = yield* bzst.ask({ vatId: id(vatIdEnding(prefix, "992006")), requester, company: null })
@@ -133,7 +133,7 @@ layer(parts, { excludeTestServices: true })("the clients and the sandbox agree o
     }
   })
 
-  it.effect("availability", function* () {
+  it.effect("about the availability of the member states", function* () {
     const vies = yield* (yield* Vies.Vies).status
     assert.isTrue(vies.available)
     assert.strictEqual(vies.memberStates.size, 28)

@@ -18,7 +18,7 @@ const degraded = {
 } as const
 
 it.effect(
-  "the probes of a source continue if recording a change of its state fails, and record it in the next iteration",
+  "the probes of a source continue if a change of its state cannot be recorded, and record it in the next iteration",
   function* () {
     const asked = yield* Ref.make(0)
     const recorded = yield* Ref.make<ReadonlyArray<string>>([])
@@ -36,7 +36,7 @@ it.effect(
   }
 )
 
-it.effect("a source that becomes unavailable is logged as a warning, and its other states are not", function* () {
+it.effect("a source that becomes unavailable is logged as a warning, and its other states as information", function* () {
   const lines: Array<string> = []
   const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
   const state = yield* Ref.make<SourceState>("degraded")
@@ -53,7 +53,7 @@ it.effect("a source that becomes unavailable is logged as a warning, and its oth
   assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
 })
 
-it.effect("two hanging sources are reported as unavailable 15 s after the first timeout", function* () {
+it.effect("two sources that do not respond are reported as unavailable 15 s after the first timeout", function* () {
   const hanging = (source: SourceName) =>
     ResilientSource.make({
       source,

@@ -37,8 +37,8 @@ const sent = Effect.gen(function* () {
 
 const own = fresh(parts)
 
-describe("a check", () => {
-  own.effect("sends the number without its prefix, and returns the verdict with its evidence", function* () {
+describe("a query to VIES", () => {
+  own.effect("sends the VAT ID without its prefix, and returns the verdict with the exact request and response", function* () {
     const answer = yield* checkAgainst(czech, StandIn.answer(200, viesAnswer))
     const response = JSON.stringify(viesAnswer)
     assert.deepStrictEqual(answer, {
@@ -63,7 +63,7 @@ describe("a check", () => {
     assert.match(call.head, /^POST \/check-vat-number HTTP/u)
   })
 
-  own.effect("sends the requester without prefix too, and keeps the consultation number", function* () {
+  own.effect("sends the requester without its prefix, and returns the consultation number", function* () {
     const answer = yield* checkAgainst(asRequester, StandIn.answer(200, { ...viesAnswer, requestIdentifier: "WAPIAAAAaEDkvhHx" }))
     assert.strictEqual(answer.consultation_number, "WAPIAAAAaEDkvhHx")
     assert.deepStrictEqual(yield* sent, [
@@ -76,7 +76,7 @@ describe("a check", () => {
     ])
   })
 
-  own.effect("retries once without a requester that VIES rejects", function* () {
+  own.effect("is repeated without the requester if VIES rejects the requester", function* () {
     const answer = yield* checkAgainst(
       asRequester,
       StandIn.answer(200, viesError("INVALID_REQUESTER_INFO")),
@@ -88,7 +88,7 @@ describe("a check", () => {
     assert.lengthOf(yield* sent, 2)
   })
 
-  own.effect("retries only once, and never after other failures", function* () {
+  own.effect("is repeated only once, and not after other failures", function* () {
     const rejected = StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))
     const twice = yield* Effect.flip(checkAgainst(asRequester, rejected, rejected))
     assert.strictEqual(twice.reason, "requester_rejected")
@@ -98,7 +98,7 @@ describe("a check", () => {
     assert.lengthOf(yield* sent, 2)
   })
 
-  own.effect("times out after 20 seconds, including its second call", function* () {
+  own.effect("times out after 20 seconds, including the repetition", function* () {
     const fiber = yield* Effect.forkChild(
       Effect.flip(
         checkAgainst(
@@ -134,7 +134,7 @@ describe("a check", () => {
     ["fields that are absent", czech.vatId, bare, { valid: true, company_name: null, consultation_number: null }],
     ["fields that are null", czech.vatId, { ...viesAnswer, name: null, address: null }, { valid: true, company_name: null }],
     ["blank fields", czech.vatId, { ...viesAnswer, name: " ", address: "\n" }, { company_name: null, company_address: null }],
-    ["a number echoed with blanks", czech.vatId, { ...viesAnswer, vatNumber: "45 274 649" }, { valid: true }],
+    ["a number that VIES repeats with blanks", czech.vatId, { ...viesAnswer, vatNumber: "45 274 649" }, { valid: true }],
     [
       "Greece, which VIES calls EL",
       id("GR094014201"),
@@ -143,7 +143,7 @@ describe("a check", () => {
     ]
   ]
   for (const [name, vatId, body, expected] of bodies) {
-    own.effect(`understands ${name}`, function* () {
+    own.effect(`returns an answer for ${name}`, function* () {
       const answer = yield* checkAgainst({ vatId, requester: id("DE811115368") }, StandIn.answer(200, body))
       assert.containSubset(answer, expected)
     })
@@ -151,7 +151,7 @@ describe("a check", () => {
 
   for (const [code, fault] of viesCodes) {
     for (const status of [200, 400, 500]) {
-      own.effect(`turns ${code} with HTTP ${status} into a failure`, function* () {
+      own.effect(`fails if VIES answers ${code} with HTTP status ${status}`, function* () {
         const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesError(code))))
         assert.containSubset(failure, { source: "vies", code, ...fault })
       })
@@ -163,7 +163,7 @@ describe("a check", () => {
     assert.strictEqual((yield* Effect.flip(checkAgainst(czech, script))).retry_after_s, 90)
   })
 
-  own.effect("annotates the attempt's span without VAT ID or company data, and has no span of its own", function* () {
+  own.effect("adds attributes to the attempt's span, but no VAT ID, no company data and no span of its own", function* () {
     const standIn = yield* StandIn.StandIn
     const vies = yield* Vies.Vies
     const spans: Array<Tracer.NativeSpan> = []
@@ -210,7 +210,7 @@ describe("a check", () => {
   })
 })
 
-describe("the status", () => {
+describe("the status of VIES", () => {
   const statusOf = (status: number, body: unknown) =>
     Effect.gen(function* () {
       const standIn = yield* StandIn.StandIn
@@ -220,7 +220,7 @@ describe("the status", () => {
 
   const country = (countryCode: string, availability: string) => ({ countryCode, availability })
 
-  it.effect("reports availability, and null for unmonitored registers", function* () {
+  it.effect("says for each register whether it is available, and null if VIES does not monitor it", function* () {
     const status = yield* statusOf(200, {
       vow: { available: true },
       countries: [
@@ -244,7 +244,7 @@ describe("the status", () => {
     )
   })
 
-  it.effect("is a failure if VIES sends an error or another body", function* () {
+  it.effect("is reported as a failure if VIES sends an error or another body", function* () {
     assert.strictEqual((yield* Effect.flip(statusOf(200, viesError("SERVICE_UNAVAILABLE")))).code, "SERVICE_UNAVAILABLE")
     assert.strictEqual((yield* Effect.flip(statusOf(500, "<html>"))).reason, "unavailable")
     assert.strictEqual((yield* Effect.flip(statusOf(200, { vow: { available: "yes" }, countries: [] }))).reason, "malformed")

@@ -19,13 +19,13 @@ VOW-ERR-11 input_rejected question never
 VOW-ERR-1 unavailable source soon
 `
 
-describe("the VIES codes", () => {
+describe("the error codes of VIES", () => {
   it("have the meanings of the table", () => {
     const rows = [...viesCodes].map(([code, { reason, scope, retry }]) => `${code} ${reason} ${scope} ${retry}`)
     assert.deepStrictEqual(rows.toSorted(), expected.trim().split("\n").toSorted())
   })
 
-  it("cover the answers of the Commission's own test service", () => {
+  it("include every error of the Commission's own test service", () => {
     const codes = [...viesTestNumbers.values()].filter((code) => code !== "VALID" && code !== "INVALID")
     assert.deepStrictEqual(
       codes.filter((code) => !viesCodes.has(code)),

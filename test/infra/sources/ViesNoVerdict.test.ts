@@ -52,13 +52,13 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["a verdict in an odd envelope", { ...viesAnswer, actionSucceed: "yes" }, malformed],
   ["the envelope of a success without a verdict", { actionSucceed: true }, malformed],
   ["the format of the other endpoint", { isValid: true, userError: "VALID", vatNumber: "45274649" }, malformed],
-  ["a valid that is a string", { ...viesAnswer, valid: "true" }, malformed],
-  ["a valid that is a number", { ...viesAnswer, valid: 1 }, malformed],
-  ["a valid that is null", { ...viesAnswer, valid: null }, malformed],
+  ["a field valid that is a string", { ...viesAnswer, valid: "true" }, malformed],
+  ["a field valid that is a number", { ...viesAnswer, valid: 1 }, malformed],
+  ["a field valid that is null", { ...viesAnswer, valid: null }, malformed],
   ["a name that is a number", { ...viesAnswer, name: 7 }, malformed],
-  ["another number", { ...viesAnswer, vatNumber: "45274640" }, malformed],
-  ["another state", { ...viesAnswer, countryCode: "SK" }, malformed],
-  ["no number", { ...viesAnswer, vatNumber: undefined }, malformed],
+  ["another VAT number", { ...viesAnswer, vatNumber: "45274640" }, malformed],
+  ["another member state", { ...viesAnswer, countryCode: "SK" }, malformed],
+  ["no VAT number", { ...viesAnswer, vatNumber: undefined }, malformed],
   ["no time", { ...viesAnswer, requestDate: undefined }, malformed],
   ["a malformed time", { ...viesAnswer, requestDate: "yesterday" }, malformed],
   ["a date that does not exist", { ...viesAnswer, requestDate: "2026-02-30T00:00:00Z" }, malformed],
@@ -74,34 +74,37 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["a list", [viesAnswer], malformed],
   ["a number", "7", malformed],
   ["true", "true", malformed],
-  ["nothing", "", malformed],
+  ["an empty body", "", malformed],
   ["a web page", "<html>Service temporarily unavailable</html>", malformed],
   ["half a verdict", JSON.stringify(viesAnswer).slice(0, -1), malformed],
   ["two verdicts", JSON.stringify(viesAnswer).repeat(2), malformed]
 ]
 
-layer(parts)("a body without a verdict", (it) => {
+layer(parts)("the client of VIES", (it) => {
   for (const [name, body, expected] of noVerdicts) {
-    it.effect(`is a failure: ${name}`, function* () {
+    it.effect(`reports a failure for a response with ${name}`, function* () {
       assert.containSubset(yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, body))), expected)
     })
   }
 
   for (const status of [201, 302, 400, 404, 500, 503]) {
-    it.effect(`is a failure: a verdict with HTTP ${status}, which the API does not document`, function* () {
-      const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesAnswer)))
-      assert.strictEqual(failure.code, `HTTP ${status}`)
-    })
+    it.effect(
+      `reports a failure for a verdict with HTTP status ${status}, which VIES does not document for verdicts`,
+      function* () {
+        const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(status, viesAnswer)))
+        assert.strictEqual(failure.code, `HTTP ${status}`)
+      }
+    )
   }
 
-  it.effect.prop("is a failure: arbitrary JSON", [Schema.Json], ([json]) =>
+  it.effect.prop("reports a failure for a response with arbitrary JSON", [Schema.Json], ([json]) =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, JSON.stringify(json))))
       assert.strictEqual(failure.source, "vies")
     })
   )
 
-  it.effect.prop("is a failure: arbitrary bytes", [Schema.Uint8Array], ([bytes]) =>
+  it.effect.prop("reports a failure for a response with arbitrary bytes", [Schema.Uint8Array], ([bytes]) =>
     Effect.gen(function* () {
       const failure = yield* Effect.flip(checkAgainst(czech, StandIn.answer(200, bytes)))
       assert.strictEqual(failure.reason, "malformed")
@@ -119,7 +122,7 @@ layer(parts)("a body without a verdict", (it) => {
   })
   const verdicts = new Set<unknown>()
   it.effect.prop(
-    "is a failure exactly if a field has a wrong value",
+    "reports a failure exactly if a field of the response has a wrong value",
     [Change],
     ([{ answer, field, value }]) =>
       Effect.gen(function* () {
@@ -137,7 +140,7 @@ layer(parts)("a body without a verdict", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("was generated together with verdicts of both kinds", () => {
+  it("returned failures, valid verdicts and invalid verdicts in the test before", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

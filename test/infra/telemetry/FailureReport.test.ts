@@ -9,7 +9,7 @@ const postgresError = (code: string, message: string, more: object = {}) => Obje
 
 const reportOf = (error: unknown) => FailureReport.make(Cause.fail(error))[0]
 
-describe("FailureReport", () => {
+describe("the report of a failure", () => {
   it("describes the server's own failures with their messages", () => {
     const cause = postgresError("53100", 'could not extend file "base/1/2": No space left on device')
     const report = reportOf(new SqlError({ reason: new UnknownError({ cause, message: "m", operation: "execute" }) }))
@@ -17,7 +17,7 @@ describe("FailureReport", () => {
     assert.strictEqual(report?.message, '53100 could not extend file "base/1/2": No space left on device')
   })
 
-  it("keeps Node's code for a connection that failed", () => {
+  it("contains Node's error code for a connection that failed", () => {
     const cause = postgresError("ECONNREFUSED", "connect ECONNREFUSED 127.0.0.1:5432")
     const report = reportOf(
       new StoreUnavailable({
@@ -28,7 +28,7 @@ describe("FailureReport", () => {
     assert.strictEqual(report?.cause?.message, "ECONNREFUSED connect ECONNREFUSED 127.0.0.1:5432")
   })
 
-  it("omits data that a constraint or a raised exception quotes", () => {
+  it("omits data that a database error quotes", () => {
     const detail = { constraint: "contacts_email_key", detail: "Key (email_key)=(max@example.com) already exists." }
     const violation = new UniqueViolation({
       cause: postgresError("23505", "duplicate max@example.com", detail),
@@ -46,12 +46,12 @@ describe("FailureReport", () => {
     assert.notInclude(JSON.stringify(FailureReport.make(Cause.die(new SqlError({ reason: raised })))), "Muster")
   })
 
-  it.effect("reports the path of a decoding failure, not the value", function* () {
+  it.effect("contains the path of a decoding error, not the value", function* () {
     const error = yield* Effect.flip(Schema.decodeUnknownEffect(Schema.Struct({ name: Schema.Int }))({ name: "Max Muster" }))
     assert.strictEqual(reportOf(error)?.message, "Decoding failed at: name")
   })
 
-  it("shows the method of a foreign request but not its address", () => {
+  it("contains the method of a failed HTTP request to another service, but not its URL", () => {
     const request = HttpClientRequest.get("https://ec.europa.eu/vies/ms/DE/vat/123456789")
     const error = new HttpClientError.HttpClientError({
       reason: new HttpClientError.TransportError({ request, cause: new Error("reset") })
@@ -61,13 +61,13 @@ describe("FailureReport", () => {
     assert.notInclude(JSON.stringify(report), "123456789")
   })
 
-  it("keeps the stack frames and not the message above them", () => {
+  it("contains the stack frames, but not the message above them", () => {
     const report = reportOf(new TypeError("of\nMax Muster"))
     assert.match(report?.stack ?? "", /^at /u)
     assert.notInclude(report?.stack ?? "", "Muster")
   })
 
-  it("limits its size, accepts any value, and omits interruptions", () => {
+  it("has a limited size for any value, and omits interruptions", () => {
     const circular = new Error("again")
     circular.cause = circular
     assert.isBelow(JSON.stringify(reportOf(circular)).length, 20_000)

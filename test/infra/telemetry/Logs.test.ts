@@ -34,7 +34,7 @@ const context = {
 }
 
 describe("log lines", () => {
-  it.effect("are JSON in production and without a terminal, and text on a terminal", function* () {
+  it.effect("are JSON in production or without a terminal, and otherwise text", function* () {
     const hello = Effect.logInfo("hello")
     assert.strictEqual(parse((yield* written(hello))[0])["message"], "hello")
     assert.strictEqual(parse((yield* written(hello, { production: true }, true))[0])["message"], "hello")
@@ -100,7 +100,7 @@ describe("log lines", () => {
     }
   })
 
-  it.effect("of commands go to standard error", function* () {
+  it.effect("of commands are written to standard error", function* () {
     const log = Effect.provideService(Effect.logWarning("aside"), Logger.LogToStderr, true)
     assert.deepStrictEqual(yield* written(log), [])
     const errors: Array<unknown> = []

@@ -26,7 +26,7 @@ const idle = (ms: number) =>
     )
   })
 
-it.effect("the event loop's gauges cover the last interval", () =>
+it.effect("the gauges of the event loop measure the last interval", () =>
   Effect.gen(function* () {
     const interval = Effect.fnUntraced(function* (activity: Effect.Effect<void>) {
       const before = performance.eventLoopUtilization()
@@ -46,7 +46,7 @@ it.effect("the event loop's gauges cover the last interval", () =>
   }).pipe(Effect.provide(ProcessMetrics.layer("0.1.0")), Effect.scoped)
 )
 
-it.effect("garbage collection is measured by its type", () =>
+it.effect("garbage collection is measured", () =>
   Effect.gen(function* () {
     const series = Effect.map(Metric.snapshot, (all) => all.filter(({ id }) => id === "v8js.gc.duration"))
     const litter = Effect.sync(() => Array.from({ length: 200_000 }, (_, index) => ({ index })).length)

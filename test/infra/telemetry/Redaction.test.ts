@@ -37,7 +37,7 @@ const vatIds: ReadonlyArray<string> = [
   "XI123456789"
 ]
 
-describe("Redaction", () => {
+describe("the redaction of logs", () => {
   it("recognises a VAT ID of every member state, in any usual spelling", () => {
     assert.strictEqual(vatIds.length, memberStates.size)
     for (const vatId of vatIds) {
@@ -65,7 +65,7 @@ describe("Redaction", () => {
     ],
     ['{"password":"hunter2 hunter2"}', '{"password":"[redacted] hunter2"}'],
     ["the collector-secret of the settings", "the [secret] of the settings"]
-  ])("removes secrets and personal data from: %s", (told, expected) => assert.strictEqual(text(told), expected))
+  ])("replaces secrets and personal data in: %s", (told, expected) => assert.strictEqual(text(told), expected))
 
   it.each([
     "Vatproof listens on http://127.0.0.1:8080, docs: http://127.0.0.1:8080/docs",
@@ -80,7 +80,7 @@ describe("Redaction", () => {
     "abc is too short to be a secret"
   ])("leaves %s unchanged", (told) => assert.strictEqual(text(told), told))
 
-  it("removes fields by name, at any depth, and keeps the shape", () => {
+  it("replaces the values of sensitive fields at any depth, and keeps the other values", () => {
     assert.deepStrictEqual(
       value({
         source: "vies",

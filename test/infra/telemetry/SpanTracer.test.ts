@@ -29,7 +29,7 @@ const server = { kind: "server", root: true } as const
 const served = (status: number) => Effect.annotateCurrentSpan("http.response.status_code", status)
 const namesOf = (groups: ReadonlyArray<ReadonlyArray<ReadableSpan>>) => groups.map((spans) => spans.map(({ name }) => name))
 
-describe("SpanTracer", () => {
+describe("the tracer", () => {
   it.effect("exports a sampled trace as a whole at its end, children before parents", function* () {
     const inner = Effect.withSpan(Effect.void, "inner")
     const groups = yield* exportedBy(Effect.withSpan(Effect.andThen(inner, served(200)), "request", server), always)
@@ -53,12 +53,15 @@ describe("SpanTracer", () => {
     ],
     ["a failover", Effect.annotateCurrentSpan("vatproof.failover", true), true],
     ["a caller that disconnected", Effect.interrupt, false]
-  ] as const)("keeps a trace that is not sampled only for a failure or failover: a trace with %s", function* ([, within, kept]) {
-    const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
-    assert.strictEqual(groups.length, kept ? 1 : 0)
-  })
+  ] as const)(
+    "exports a trace that is not sampled only after a failure or failover: a trace with %s",
+    function* ([, within, kept]) {
+      const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
+      assert.strictEqual(groups.length, kept ? 1 : 0)
+    }
+  )
 
-  it.effect("exports a kept trace that is not sampled with the ids that its request had", function* () {
+  it.effect("exports a trace that is not sampled with the ids that its request had", function* () {
     let known = ""
     const failing = Effect.gen(function* () {
       const { sampled, spanId, traceId } = yield* Effect.currentSpan
@@ -74,7 +77,7 @@ describe("SpanTracer", () => {
     assert.notStrictEqual(child?.spanContext().spanId, root?.spanContext().spanId)
   })
 
-  it.effect("keeps at most 50 failed traces a second, and none with always_off", function* () {
+  it.effect("exports at most 50 failed traces a second, and none with the sampler always_off", function* () {
     const many = Effect.replicateEffect(Effect.withSpan(served(503), "request", server), 500)
     assert.strictEqual((yield* exportedBy(many)).length, 50)
     assert.strictEqual((yield* exportedBy(many, { name: "always_off", ratio: 0 })).length, 0)
@@ -86,26 +89,23 @@ describe("SpanTracer", () => {
     ["parentbased_traceidratio", true, 1],
     ["traceidratio", true, 0],
     ["always_on", false, 1]
-  ] as const)(
-    "with the sampler %s continues the trace of a remote parent whose sampled flag is %s: exports %d",
-    function* ([name, sampled, count]) {
-      const parent = Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled })
-      const request = Effect.withSpan(served(200), "request", { kind: "server", parent })
-      const groups = yield* exportedBy(request, { name, ratio: 0 })
-      assert.strictEqual(groups.length, count)
-      for (const [span] of groups) {
-        assert.strictEqual(span?.spanContext().traceId, parent.traceId)
-        assert.strictEqual(span?.parentSpanContext?.spanId, parent.spanId)
-      }
+  ] as const)("with the sampler %s and a parent whose sampled flag is %s exports %d traces", function* ([name, sampled, count]) {
+    const parent = Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled })
+    const request = Effect.withSpan(served(200), "request", { kind: "server", parent })
+    const groups = yield* exportedBy(request, { name, ratio: 0 })
+    assert.strictEqual(groups.length, count)
+    for (const [span] of groups) {
+      assert.strictEqual(span?.spanContext().traceId, parent.traceId)
+      assert.strictEqual(span?.parentSpanContext?.spanId, parent.spanId)
     }
-  )
+  })
 
-  it.effect("records nothing outside of requests and jobs", function* () {
+  it.effect("exports no spans outside of requests and jobs", function* () {
     const outside = Effect.withSpan(Effect.withSpan(Effect.void, "query", { kind: "client" }), "poll")
     assert.deepStrictEqual(yield* exportedBy(outside, always), [])
   })
 
-  it.effect("keeps a job that is linked to a kept trace", function* () {
+  it.effect("exports the trace of a job that is linked to a sampled trace", function* () {
     const link = (sampled: boolean) => ({
       span: Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled }),
       attributes: {}
@@ -116,7 +116,7 @@ describe("SpanTracer", () => {
     assert.strictEqual((yield* exportedBy(job(false))).length, 0)
   })
 
-  it.effect("records the listed attributes, truncated, and no others", function* () {
+  it.effect("exports only the listed attributes, truncated", function* () {
     const attributes = {
       "http.route": "/v1/x",
       "url.path": "/v1/validate/DE123456789",

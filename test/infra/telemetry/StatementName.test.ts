@@ -5,7 +5,7 @@ const operation = (name: string) => ["db.operation.name", name] as const
 const collection = (name: string) => ["db.collection.name", name] as const
 const procedure = (name: string) => ["db.stored_procedure.name", name] as const
 
-describe("StatementName", () => {
+describe("the name of a SQL statement in traces", () => {
   it.each([
     ["SELECT key, answer FROM vatproof.latest WHERE key = $1", "SELECT latest", [operation("SELECT"), collection("latest")]],
     ["SELECT head FROM vatproof.append($1, $2)", "append", [operation("SELECT"), procedure("append")]],
@@ -19,7 +19,7 @@ describe("StatementName", () => {
     ["WITH one AS (UPDATE vatproof.outbox SET a = 1) SELECT 1", "UPDATE outbox", [operation("UPDATE"), collection("outbox")]],
     ["SELECT extract(epoch FROM now()) FROM vatproof.logs", "SELECT logs", [operation("SELECT"), collection("logs")]],
     ["BEGIN", "BEGIN", [operation("BEGIN")]]
-  ])("%s is %s", (statement, name, attributes) => {
+  ])('for "%s" is "%s"', (statement, name, attributes) => {
     assert.deepStrictEqual(StatementName.make(statement), { name, attributes })
   })
 })

@@ -31,7 +31,7 @@ const outages: ReadonlyArray<readonly [string, StandIn.Script]> = [
 layer(Layer.merge(RunningService.layerSharedGround, StandIn.layer), { excludeTestServices: true })(
   "a service whose collector is unavailable",
   (it) => {
-    it.effect("answers every request fast, counts its lost exports and stops in time", function* () {
+    it.effect("answers every request fast, counts the lost exports and stops in time", function* () {
       const { baseUrl, next } = yield* StandIn.StandIn
       const outage = MutableRef.make<StandIn.Script>(StandIn.silence)
       yield* next(...Array.from({ length: enough }, (): StandIn.Script => (call) => outage.current(call)))

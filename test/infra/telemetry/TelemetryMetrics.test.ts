@@ -124,25 +124,28 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
   // First, because the outages of the other tests pause the task engine.
-  it.effect("count a failed attempt of an accepted validation as an attempt, not as a response without a verdict", function* () {
-    const port = yield* AdminPort
-    const service = yield* RunningService.RunningService
-    const key = yield* service.newKey
-    const before = yield* readMetrics(port)
-    const asked = { vat_id: vatIdEnding("FI", "999301") }
-    const accepted = yield* service.post("/v1/validations", asked, { key, headers: { prefer: "respond-async" } })
-    assert.strictEqual(accepted.status, 202)
-    const location = accepted.headers["location"] ?? assert.fail("no Location")
-    yield* Effect.repeat(service.get(location, { key }), {
-      schedule: Schedule.spaced("50 millis"),
-      until: ({ text }) => text.includes('"last_failure":{')
-    })
-    const after = yield* readMetrics(port)
-    const added = (name: string, labels: RegExp) => valueOf(after, name, labels) - valueOf(before, name, labels)
-    assert.isAtLeast(added("vatproof_tasks_attempts_total", /outcome="waiting"/u), 1)
-    assert.strictEqual(added("vatproof_verdicts_total", /verdict="none"/u), 0)
-    assert.strictEqual(added("vatproof_cache_lookups_total", /outcome="miss"/u), 0)
-  })
+  it.effect(
+    "count a failed attempt to answer an accepted validation as an attempt, not as a response without a verdict",
+    function* () {
+      const port = yield* AdminPort
+      const service = yield* RunningService.RunningService
+      const key = yield* service.newKey
+      const before = yield* readMetrics(port)
+      const asked = { vat_id: vatIdEnding("FI", "999301") }
+      const accepted = yield* service.post("/v1/validations", asked, { key, headers: { prefer: "respond-async" } })
+      assert.strictEqual(accepted.status, 202)
+      const location = accepted.headers["location"] ?? assert.fail("no Location")
+      yield* Effect.repeat(service.get(location, { key }), {
+        schedule: Schedule.spaced("50 millis"),
+        until: ({ text }) => text.includes('"last_failure":{')
+      })
+      const after = yield* readMetrics(port)
+      const added = (name: string, labels: RegExp) => valueOf(after, name, labels) - valueOf(before, name, labels)
+      assert.isAtLeast(added("vatproof_tasks_attempts_total", /outcome="waiting"/u), 1)
+      assert.strictEqual(added("vatproof_verdicts_total", /verdict="none"/u), 0)
+      assert.strictEqual(added("vatproof_cache_lookups_total", /outcome="miss"/u), 0)
+    }
+  )
 
   it.effect("are exposed to Prometheus in a valid format and without personal data", function* () {
     const port = yield* AdminPort
@@ -156,7 +159,7 @@ layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
     if (verdict !== null) assert.strictEqual(verdict, "")
   })
 
-  it.effect("include the newest sampled trace of a bucket for clients that accept OpenMetrics", function* () {
+  it.effect("include the id of the newest sampled trace of a bucket for clients that accept OpenMetrics", function* () {
     const port = yield* AdminPort
     const service = yield* RunningService.RunningService
     const { headers } = yield* service.validate("ATU12345678")
@@ -194,7 +197,7 @@ layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
     }
   })
 
-  it.effect("have one series per route, for any path", function* () {
+  it.effect("have one series per route, whatever paths are requested", function* () {
     const port = yield* AdminPort
     const service = yield* RunningService.RunningService
     const linesOf = (text: string) =>

@@ -81,9 +81,9 @@ const personal = [
 ]
 
 layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
-  "telemetry at the level Trace",
+  "telemetry at the log level Trace",
   (it) => {
-    it.effect("names its request on every line, and contains no secrets, personal data or VAT IDs", function* () {
+    it.effect("has the request's id on every line, and contains no secrets, personal data or VAT IDs", function* () {
       const collector = yield* Collector
       const mail = yield* MailServer.MailServer
       const port = yield* RunningService.freePort

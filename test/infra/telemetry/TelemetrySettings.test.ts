@@ -7,13 +7,13 @@ import { assert, describe, it } from "#test/support/Test.ts"
 const read = (env: Readonly<Record<string, string>>) => Effect.map(AppConfig.read(env), ({ telemetry }) => telemetry)
 
 describe("the OTEL_* variables", () => {
-  it.effect("are optional: without them nothing is exported, and the sampling ratio is 5 %", function* () {
+  it.effect("are optional: by default nothing is exported, and the sampling ratio is 5 %", function* () {
     const settings = yield* read({})
     assert.isFalse(Telemetry.isOn(settings))
     assert.deepStrictEqual(settings.sampler, { name: "parentbased_traceidratio", ratio: 0.05 })
   })
 
-  it.effect("set the endpoints of all signals by one variable", function* () {
+  it.effect("set the endpoints of traces, metrics and logs by one variable", function* () {
     const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
     const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
     assert.deepStrictEqual(urls, [
@@ -27,7 +27,7 @@ describe("the OTEL_* variables", () => {
     )
   })
 
-  it.effect("for one signal override those for all signals, and an endpoint of one signal is used unchanged", function* () {
+  it.effect("for one signal override those for all signals; an endpoint for one signal is used unchanged", function* () {
     const settings = yield* read({
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
@@ -49,12 +49,12 @@ describe("the OTEL_* variables", () => {
     assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
   })
 
-  it.effect("turn all exports off by OTEL_SDK_DISABLED", function* () {
+  it.effect("turn all exports off if OTEL_SDK_DISABLED is true", function* () {
     assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))
   })
 
   it.effect(
-    "sample every trace by a sampler without a ratio, and use parentbased_traceidratio for a ratio without a sampler",
+    "sample every trace if a sampler has no ratio, and use parentbased_traceidratio if a ratio has no sampler",
     function* () {
       assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER: "traceidratio" })).sampler, { name: "traceidratio", ratio: 1 })
       assert.deepStrictEqual((yield* read({ OTEL_TRACES_SAMPLER_ARG: "0.5" })).sampler, {
@@ -79,7 +79,7 @@ describe("the OTEL_* variables", () => {
     assert.notInclude(message, value)
   })
 
-  it.effect("and all other settings give their secrets to the redaction", function* () {
+  it.effect("and all other settings pass their secrets to the redaction of logs", function* () {
     const config = yield* AppConfig.read({
       DATABASE_URL: "postgresql://u:database%2Fsecret@db/v",
       SMTP_URL: "smtp://u:smtp-secret@mail",

@@ -50,7 +50,7 @@ const parentTraceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const parentSpanId = "00f067aa0ba902b7"
 
 layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) => {
-  it.effect("has the spans of server, look-up, source and append, each under its parent", function* () {
+  it.effect("has spans for the request, the look-up, the source call and the append, each under its parent", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const { headers, status } = yield* plainly(
@@ -105,7 +105,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.strictEqual(one(spans, "EventStore.append").parentSpanId, one(spans, route).spanId)
   })
 
-  it.effect("of a cached answer has two spans, and a link to the batch that stored its event", function* () {
+  it.effect("for a cached answer has two spans, and a link to the batch that stored its event", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
@@ -130,7 +130,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     )
   })
 
-  it.effect("names each statement by its operation and target", function* () {
+  it.effect("names the span of each SQL statement by operation and target", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const agent = { agent_id: "GB-999999973-agent", email: "reader@example.com" }
@@ -151,7 +151,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
   })
 
   it.effect.each(["00-xyz", `00-${"0".repeat(32)}-${parentSpanId}-01`, `ff-${parentTraceId}-${parentSpanId}-01`, ""])(
-    "is a new one if traceparent is %j",
+    "is a new trace if the header traceparent is %j",
     function* (traceparent) {
       const service = yield* RunningService.RunningService
       const { headers } = yield* plainly(service.get("/health", { headers: { traceparent } }))
@@ -160,7 +160,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     }
   )
 
-  it.effect("is kept after a failover and a failure although it is not sampled, and not after a rejection", function* () {
+  it.effect("is exported after a failover or a failure even if it is not sampled, but not after a rejection", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.start({
       ...settingsFor(collector.url, "kept"),
@@ -210,7 +210,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.strictEqual(signed.kind, "SPAN_KIND_CONSUMER")
   })
 
-  it.effect("is linked from the separate trace of the delivery of its mail", function* () {
+  it.effect("is linked from the separate trace of the mail delivery", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const { headers } = yield* plainly(People.signUpByBrowser(service, "new.user@example.com"))
@@ -224,7 +224,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.isTrue(spans.some(({ spanId }) => spanId === link?.spanId))
   })
 
-  it.effect("is linked from the separate traces of the attempts to answer the validation that it accepted", function* () {
+  it.effect("is linked from the separate trace of an attempt to answer the accepted validation", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey

@@ -66,7 +66,7 @@ const runningWorkers = Effect.gen(function* () {
 
 const testLayer = Layer.effect(RunningWorkers, runningWorkers).pipe(Layer.provideMerge(RunningService.layerGround))
 
-layer(testLayer, { excludeTestServices: true })("several workers on one port", (it) => {
+layer(testLayer, { excludeTestServices: true })("several worker processes on one port", (it) => {
   it.effect("enforce a quota exactly, together with another replica on the same database", function* () {
     const { adminPort, workers } = yield* RunningWorkers
     const replica = yield* RunningService.make(limits)
@@ -101,7 +101,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
     assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
   })
 
-  it.effect("are replaced when they are killed, and the service continues", function* () {
+  it.effect("are replaced when they are killed, while the service continues", function* () {
     const { adminPort, workers } = yield* RunningWorkers
     const [, child] = /Worker 1 is process (\d+)/u.exec(yield* workers.output) ?? []
     process.kill(Number(child), "SIGKILL")
@@ -121,7 +121,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
   })
 
   it.effect(
-    "are replaced on SIGUSR2 without a failed request on busy or idle connections, and stay if a successor cannot start",
+    "are replaced on SIGUSR2 without a failed request, and continue if their successor cannot start",
     function* () {
       const fs = yield* FileSystem.FileSystem
       const { adminPort, secretFile, workers } = yield* RunningWorkers
@@ -150,7 +150,7 @@ layer(testLayer, { excludeTestServices: true })("several workers on one port", (
     120_000
   )
 
-  it.effect("stop in order on SIGTERM", function* () {
+  it.effect("stop on SIGTERM with exit code 0", function* () {
     const { workers } = yield* RunningWorkers
     const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
     yield* workers.signal("SIGTERM")
