@@ -110,7 +110,7 @@ interface VerifyFlags {
 const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
   const fs = yield* FileSystem.FileSystem
   const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
-  const { loadSeen } = yield* NotaryKeys.memory({ signers: [], verifiers })
+  const { loadSeen } = yield* NotaryKeys.checkpointFiles({ signers: [], verifiers })
   return [...given, ...(yield* loadSeen)]
 })
 

@@ -109,7 +109,7 @@ const adopt = Command.make(
     function* (flags) {
       const { keys } = yield* LogSigner
       if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Adopting a log needs the service's NOTARY_KEY" })
-      const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.memory(keys.value)), keys: keys.value })
+      const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.checkpointFiles(keys.value)), keys: keys.value })
       const refusal = yield* adoption.refusal
       if (Option.isNone(refusal)) {
         return yield* print(flags.json, { known: true }, "The notary accepts this log: there is nothing to adopt.")

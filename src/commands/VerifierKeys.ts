@@ -24,7 +24,7 @@ const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
 /** Returns the keys in `text`, which is keys or the path of a file with keys. A path, like a key, may contain plus signs. */
-export const given = Effect.fnUntraced(function* (text: string) {
+export const fromText = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
   return yield* inText(isKey ? text : yield* fs.readFileString(text))
@@ -32,7 +32,7 @@ export const given = Effect.fnUntraced(function* (text: string) {
 
 export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogKeys>) =>
   Option.match(key, {
-    onSome: given,
+    onSome: fromText,
     onNone: () =>
       Option.match(keys, {
         onSome: ({ verifiers }) => Effect.succeed<UsedKeys>({ verifiers, note: null }),
@@ -45,7 +45,7 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
  * which has the log's name.
  */
 const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
-  const keys = yield* NotaryKeys.givenKeys
+  const keys = yield* NotaryKeys.configuredKeys
   if (Option.isNone(keys)) return Option.none<UsedKeys>()
   const name = Option.getOrElse(Checkpoint.originOf(checkpoint), () => "log")
   const { verifiers } = yield* Effect.catchTag(
@@ -63,7 +63,7 @@ const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
 export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  if (Option.isSome(key)) return yield* given(key.value)
+  if (Option.isSome(key)) return yield* fromText(key.value)
   const checkpoint = path.join(directory, exportFiles.checkpoint)
   const found = (yield* fs.exists(checkpoint)) ? yield* configuredKeys(yield* fs.readFileString(checkpoint)) : Option.none()
   if (Option.isSome(found)) return found.value
@@ -76,7 +76,7 @@ export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>
 })
 
 export const forProof = Effect.fnUntraced(function* (key: Option.Option<string>, proof: string) {
-  if (Option.isSome(key)) return yield* given(key.value)
+  if (Option.isSome(key)) return yield* fromText(key.value)
   const checkpoint = Option.getOrElse(
     Option.map(Result.getSuccess(parseProof(proof)), (parsed) => parsed.checkpoint),
     () => ""

@@ -29,11 +29,11 @@ export const notary = Layer.unwrap(
       return Layer.empty
     }
     const { name, verifiers } = keys.value
-    const memory = yield* NotaryKeys.memory(keys.value)
+    const files = yield* NotaryKeys.checkpointFiles(keys.value)
     const signed = Effect.logInfo(`The log ${name} is signed; its public key: ${formatVerifier(verifiers[0])}`)
     const mirror = yield* CheckpointMirror.make
-    const saveSeen = (note: string) => Effect.andThen(memory.saveSeen(note), mirror(note))
-    const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: memory.loadSeen, saveSeen, keys: keys.value }), () => signed)
+    const saveSeen = (note: string) => Effect.andThen(files.saveSeen(note), mirror(note))
+    const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: files.loadSeen, saveSeen, keys: keys.value }), () => signed)
     // The scrubber starts after the notary has recognised the history of the log.
     return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
   })

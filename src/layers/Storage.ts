@@ -31,7 +31,7 @@ import * as EventIndex from "#events/projections/EventIndex.ts"
 import { Projections } from "#events/projections/Projections.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as SourceEvents from "#events/store/SourceEvents.ts"
-import { AppConfig, letterheadOf } from "#infra/config/AppConfig.ts"
+import { AppConfig, mailOptionsOf } from "#infra/config/AppConfig.ts"
 import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
@@ -43,8 +43,8 @@ const mailer = Layer.unwrap(
     const config = yield* AppConfig
     const path = yield* Path.Path
     return Option.match(config.smtpUrl, {
-      onNone: () => FileMailer.layer({ ...letterheadOf(config), directory: path.resolve(config.dataDir, "outbox") }),
-      onSome: (url) => SmtpMailer.layer({ ...letterheadOf(config), url })
+      onNone: () => FileMailer.layer({ ...mailOptionsOf(config), directory: path.resolve(config.dataDir, "outbox") }),
+      onSome: (url) => SmtpMailer.layer({ ...mailOptionsOf(config), url })
     })
   })
 )

@@ -4,18 +4,18 @@
  */
 import type { Effect } from "effect"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
-import * as TokenChecksum from "#domain/kernel/TokenChecksum.ts"
+import * as SecretToken from "#domain/kernel/SecretToken.ts"
 
 const keyStart = "svc_live_"
 
 /** Generates a new key. */
-export const generate = (crypto: Crypto["Service"]): Effect.Effect<string> => TokenChecksum.generate(crypto, keyStart)
+export const generate = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.generate(crypto, keyStart)
 
 /** Returns a key made from 64 random bytes; null if too few of them are usable (about once in 10^13 calls). */
-export const fromEntropy = (entropy: Uint8Array): string | null => TokenChecksum.fromEntropy(keyStart, entropy)
+export const fromEntropy = (entropy: Uint8Array): string | null => SecretToken.fromEntropy(keyStart, entropy)
 
 /** Returns true if the text has the form and checksum of a key. */
-export const isWellFormed = (key: string): boolean => TokenChecksum.isWellFormed(keyStart, key)
+export const isWellFormed = (key: string): boolean => SecretToken.isWellFormed(keyStart, key)
 
 /** Returns the first 12 characters of a key, which identify it within its account. */
 export const prefixOf = (key: string): string => key.slice(0, 12)

@@ -2,16 +2,16 @@
 import { type DateTime, type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
-import * as TokenChecksum from "#domain/kernel/TokenChecksum.ts"
+import * as SecretToken from "#domain/kernel/SecretToken.ts"
 
 /** Prefix of an auditor's token. Only the SHA-256 of a token is stored. */
 const tokenStart = "svc_audit_"
 
 /** Generates a new token. */
-export const generateToken = (crypto: Crypto["Service"]): Effect.Effect<string> => TokenChecksum.generate(crypto, tokenStart)
+export const generateToken = (crypto: Crypto["Service"]): Effect.Effect<string> => SecretToken.generate(crypto, tokenStart)
 
 /** Returns true if the text has the form and checksum of a token. */
-export const isToken = (text: string): boolean => TokenChecksum.isWellFormed(tokenStart, text)
+export const isToken = (text: string): boolean => SecretToken.isWellFormed(tokenStart, text)
 
 /** `accountId` is the only account that the auditor may read; null means the whole log. */
 export interface Auditor {

@@ -18,7 +18,7 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
  * Length in seconds of the window of a plan's `perMinute`. The SQL functions vatproof.append and vatproof.count_calls use the
  * same length.
  */
-export const secondsOfMinute = 60
+export const rateWindowSeconds = 60
 
 /**
  * Returns the state of a window after `taken` calls. Rounds the remaining time up to seconds, so that a client does not retry too
@@ -27,7 +27,7 @@ export const secondsOfMinute = 60
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
   remaining: limit - taken,
-  resetSeconds: Math.min(secondsOfMinute, Math.max(1, Math.ceil(endsInMs / 1000)))
+  resetSeconds: Math.min(rateWindowSeconds, Math.max(1, Math.ceil(endsInMs / 1000)))
 })
 
 /** Returns the name of the bucket that counts a caller's validations per minute. */

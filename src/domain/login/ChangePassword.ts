@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Layer, Option, type Redacted, Schema } from 
 import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 import { PasswordChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { CredentialStore } from "#domain/login/CredentialStore.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -31,7 +31,7 @@ const make = Effect.gen(function* () {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
   const commonPasswords = yield* CommonPasswords
-  const logins = yield* CredentialReader
+  const logins = yield* CredentialStore
   const passwords = yield* Passwords
   const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens

@@ -5,7 +5,7 @@ import { emailKey, isEmailAddress } from "#domain/email/EmailAddress.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { LoginLog } from "#domain/login/LoginLog.ts"
-import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
+import { type StoredLogin, CredentialStore } from "#domain/login/CredentialStore.ts"
 import { Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimitExceeded, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
@@ -89,7 +89,7 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
   const boundsOf = yield* makeBounds(failuresPerWindow)
   const delays = yield* FairQueue.make(maxDelayed)
   const log = yield* LoginLog
-  const logins = yield* CredentialReader
+  const logins = yield* CredentialStore
   const passwords = yield* Passwords
 
   /**

@@ -4,7 +4,7 @@ import { InvalidToken, refuseExpired, requestPasswordReset, resetPassword } from
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { emailKey, isEmailAddress } from "#domain/email/EmailAddress.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { CredentialStore } from "#domain/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/login/Passwords.ts"
@@ -42,7 +42,7 @@ const make = Effect.gen(function* () {
   const commonPasswords = yield* CommonPasswords
   const keyedHash = yield* KeyedHash
   const links = yield* EmailLinks
-  const logins = yield* CredentialReader
+  const logins = yield* CredentialStore
   const passwords = yield* Passwords
   const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens

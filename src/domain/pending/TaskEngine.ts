@@ -170,7 +170,7 @@ const make = Effect.gen(function* () {
   const iteration = Effect.gen(function* () {
     const nowMs = yield* Clock.currentTimeMillis
     if (pacing.isStale(nowMs)) pacing.observe((yield* sources.status).memberStates, nowMs)
-    const claimed = yield* queue.claim(pacing.places(nowMs))
+    const claimed = yield* queue.claim(pacing.slots(nowMs))
     pacing.claimed(claimed)
     for (const task of claimed) {
       running.add(task)

@@ -3,10 +3,10 @@
  * degraded, and two after its recovery. After as many answers as that number, the number doubles, up to the maximum per register.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
-import type { ClaimedTask, TaskPlaces } from "#domain/pending/TaskQueue.ts"
+import type { ClaimedTask, TaskSlots } from "#domain/pending/TaskQueue.ts"
 import type { MemberStateStatus } from "#domain/vat/Sources.ts"
 
-const places = { first: 2, max: 10 }
+const slots = { first: 2, max: 10 }
 /** Maximum number of concurrent tasks of a replica. */
 const maxRunning = 200
 /** Minimum interval between tasks that probe a register. */
@@ -28,11 +28,11 @@ interface Pace {
 export const make = () => {
   const paces = new Map<string, Pace>()
   for (const memberState of memberStates.keys()) {
-    paces.set(memberState, { memberState, running: 0, limit: places.first, answered: 0, state: "operational", recoveredMs: null })
+    paces.set(memberState, { memberState, running: 0, limit: slots.first, answered: 0, state: "operational", recoveredMs: null })
   }
   let observedMs = -observeEveryMs
   /** The slots that the last claim asked for. */
-  let requested: ReadonlyArray<TaskPlaces> = []
+  let requested: ReadonlyArray<TaskSlots> = []
 
   const limitOf = ({ limit, state }: Pace) => (state === "operational" ? limit : state === "degraded" ? 1 : 0)
 
@@ -45,13 +45,13 @@ export const make = () => {
       for (const { prefix, state } of statuses) {
         const pace = paces.get(prefix)
         if (pace === undefined) continue
-        if (state !== "operational") Object.assign(pace, { limit: places.first, answered: 0, recoveredMs: null })
+        if (state !== "operational") Object.assign(pace, { limit: slots.first, answered: 0, recoveredMs: null })
         else if (pace.state !== "operational") pace.recoveredMs = nowMs
         pace.state = state
       }
     },
     /** Returns the number of tasks to claim now, for each member state. */
-    places: (nowMs: number): ReadonlyArray<TaskPlaces> => {
+    slots: (nowMs: number): ReadonlyArray<TaskSlots> => {
       const all = [...paces.values()]
       let remaining = maxRunning - all.reduce((sum, { running }) => sum + running, 0)
       requested = all.flatMap((pace) => {
@@ -60,17 +60,17 @@ export const make = () => {
         remaining -= free
         const sinceRecoveryMs = pace.recoveredMs === null ? null : nowMs - pace.recoveredMs
         const wakeMs = pace.state === "degraded" ? probeEveryMs : sinceRecoveryMs
-        return [{ memberState: pace.memberState, places: free, wakeMs }]
+        return [{ memberState: pace.memberState, slots: free, wakeMs }]
       })
       return requested
     },
     /** Records the claimed tasks. If a recovered register had fewer tasks than slots, no more tasks wait for it. */
     claimed: (tasks: ReadonlyArray<ClaimedTask>) => {
-      for (const { memberState, places } of requested) {
+      for (const { memberState, slots } of requested) {
         const pace = paces.get(memberState)
         if (pace === undefined) continue
         const count = tasks.filter((task) => task.memberState === memberState && !task.isExpired).length
-        if (count < places) pace.recoveredMs = null
+        if (count < slots) pace.recoveredMs = null
       }
       for (const { memberState } of tasks) {
         const pace = paces.get(memberState)
@@ -85,7 +85,7 @@ export const make = () => {
       if (!isAnswered) return
       pace.answered += 1
       if (pace.answered < pace.limit) return
-      pace.limit = Math.min(places.max, pace.limit * 2)
+      pace.limit = Math.min(slots.max, pace.limit * 2)
       pace.answered = 0
     }
   }

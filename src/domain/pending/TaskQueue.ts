@@ -8,9 +8,9 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
  * The maximum number of tasks of a member state to claim. With `wakeMs`, tasks that are not due yet are claimed as well if their last attempt
  * was more than `wakeMs` ago, because the register may have recovered since then. With null, only due tasks are claimed.
  */
-export interface TaskPlaces {
+export interface TaskSlots {
   readonly memberState: string
-  readonly places: number
+  readonly slots: number
   readonly wakeMs: number | null
 }
 
@@ -51,7 +51,7 @@ export class TaskQueue extends Context.Service<
   TaskQueue,
   {
     /** Claims due tasks, and expired tasks, which the engine closes. */
-    readonly claim: (places: ReadonlyArray<TaskPlaces>) => Effect.Effect<ReadonlyArray<ClaimedTask>, StoreUnavailable>
+    readonly claim: (slots: ReadonlyArray<TaskSlots>) => Effect.Effect<ReadonlyArray<ClaimedTask>, StoreUnavailable>
     /** Extends the leases of the tasks. */
     readonly keep: (tasks: ReadonlyArray<ClaimedTask>) => Effect.Effect<void, StoreUnavailable>
     /**

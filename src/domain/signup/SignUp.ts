@@ -5,7 +5,7 @@ import { AccountSignedUp, EmailVerificationRequested, EmailVerified } from "#dom
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
 import { AccountStore, EmailTaken } from "#domain/accounts/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
-import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
+import { type StoredLogin, CredentialStore } from "#domain/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Passwords.ts"
@@ -39,7 +39,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const disposable = yield* DisposableDomains
   const commonPasswords = yield* CommonPasswords
   const links = yield* EmailLinks
-  const logins = yield* CredentialReader
+  const logins = yield* CredentialStore
   const passwords = yield* Passwords
   const crypto = yield* Crypto
   const rateLimiter = yield* RateLimiter

@@ -2,7 +2,7 @@
 import { Context, DateTime, Effect, Layer, Option, type Redacted } from "effect"
 import { InvalidToken, noAccount, verifyEmail } from "#domain/accounts/Account.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { CredentialStore } from "#domain/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/email/EmailLinks.ts"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 
@@ -11,7 +11,7 @@ const purpose = "verify_email"
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const links = yield* EmailLinks
-  const logins = yield* CredentialReader
+  const logins = yield* CredentialStore
   const tokens = yield* EmailTokens
 
   /**

@@ -166,7 +166,7 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     /** Answers from the cache; otherwise records nothing and returns null. */
     answerFromCache: (request: ValidationRequest) => answerWith(request, leaveUnanswered),
     /** Counts a call towards the limit per minute without a validation: its request is malformed, or it submits a batch. */
-    refuse: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
+    countCall: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
   }
 })
 

@@ -2,7 +2,7 @@
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { emailKey } from "#domain/email/EmailAddress.ts"
-import { CredentialReader } from "#domain/login/CredentialReader.ts"
+import { CredentialStore } from "#domain/login/CredentialStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
@@ -32,7 +32,7 @@ const make = Effect.gen(function* () {
     execute: (accountId) => sql`SELECT ${columns} WHERE c.account_id = ${accountId}`
   })
 
-  return CredentialReader.of({
+  return CredentialStore.of({
     byEmail: Effect.fn("PgCredentials.byEmail")(function* (email: string) {
       return Option.map(yield* findByEmail(emailKey(email)).pipe(QueryPolicy.withRetry(retryFor)), loginOf)
     }),
@@ -52,4 +52,4 @@ const loginOf = ({ account_id, epoch, password_hash, verified }: typeof Row.Type
   epoch
 })
 
-export const layer = Layer.effect(CredentialReader, make)
+export const layer = Layer.effect(CredentialStore, make)

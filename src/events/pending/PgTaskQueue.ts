@@ -6,7 +6,7 @@ import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { closingId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
-import { type AcceptedTask, type ClaimedTask, type TaskEnd, type TaskPlaces, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { type AcceptedTask, type ClaimedTask, type TaskEnd, type TaskSlots, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
@@ -43,23 +43,23 @@ const makeSchedule = Effect.gen(function* () {
     Request: Schema.Struct({
       claim: Schema.String,
       states: Schema.Array(Schema.String),
-      places: Schema.Array(Schema.Int),
+      slots: Schema.Array(Schema.Int),
       wake: Schema.Array(Schema.NullOr(Schema.Int))
     }),
     Result: Claimed,
-    execute: ({ claim, places, states, wake }) => sql`SELECT ${sql.literal(Object.keys(Claimed.fields).join(", "))}
+    execute: ({ claim, slots, states, wake }) => sql`SELECT ${sql.literal(Object.keys(Claimed.fields).join(", "))}
       FROM vatproof.claim_tasks(${logId}::smallint, ${claim}::uuid, ${leaseMs}, ${sqlArray(states, elementType.text)},
-        ${sqlArray(places, elementType.int4)}, ${sqlArray(
+        ${sqlArray(slots, elementType.int4)}, ${sqlArray(
           wake.map((ms) => (ms === null ? null : BigInt(ms))),
           elementType.int8
         )})`
   })
 
-  const claim = Effect.fnUntraced(function* (requested: ReadonlyArray<TaskPlaces>) {
+  const claim = Effect.fnUntraced(function* (requested: ReadonlyArray<TaskSlots>) {
     const claim = crypto.uuidV7()
-    const [states, places] = [requested.map(({ memberState }) => memberState), requested.map(({ places }) => places)]
+    const [states, slots] = [requested.map(({ memberState }) => memberState), requested.map(({ slots }) => slots)]
     const wake = requested.map(({ wakeMs }) => wakeMs)
-    const rows = yield* findClaimed({ claim, states, places, wake }).pipe(QueryPolicy.withRetry("0 millis"))
+    const rows = yield* findClaimed({ claim, states, slots, wake }).pipe(QueryPolicy.withRetry("0 millis"))
     return rows.map((row): ClaimedTask => ({
       taskId: row.task_id,
       claim,

@@ -65,10 +65,10 @@ const make = Effect.gen(function* () {
       const completed = Effect.flatMap(RequestStart.within(started, answered), (response) => {
         const key = request.headers["x-api-key"]
         // Rule 41: every response to a request with a valid key has the key's usage, also if the endpoint needs no key.
-        return key === undefined || isOverloaded || MutableRef.get(started.scope.standing) !== null
+        return key === undefined || isOverloaded || MutableRef.get(started.hints.standing) !== null
           ? complete(response)
           : Effect.flatMap(standingOf(key), (standing) => {
-              MutableRef.set(started.scope.standing, standing)
+              MutableRef.set(started.hints.standing, standing)
               return complete(response)
             })
       })

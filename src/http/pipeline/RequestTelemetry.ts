@@ -10,7 +10,7 @@ import type { ServedRequest } from "#domain/kernel/RequestContext.ts"
 import { TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as HttpMetrics from "#http/pipeline/HttpMetrics.ts"
 import * as RequestLog from "#http/pipeline/RequestLog.ts"
-import type { CollectedHeaders } from "#http/pipeline/ResponseHints.ts"
+import type { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
@@ -25,7 +25,7 @@ export interface WatchedRequest {
 }
 
 /** The parts of a request that telemetry reads. Header names are in lower case. */
-export interface AskedRequest {
+export interface InboundRequest {
   readonly method: string
   readonly url: string
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
@@ -43,7 +43,7 @@ export const make = Effect.gen(function* () {
   const actives = makeSeries(activeOf)
   const durations = makeSeries(durationOf)
 
-  return (request: AskedRequest, ids: Omit<ServedRequest, "traceId">, scope: CollectedHeaders): WatchedRequest => {
+  return (request: InboundRequest, ids: Omit<ServedRequest, "traceId">, hints: ResponseHints): WatchedRequest => {
     const route = templateOf(pathOf(request.url))
     const method = knownMethods.has(request.method) ? request.method : "_OTHER"
     const scheme = schemeOf(request, proxies.count)
@@ -67,7 +67,7 @@ export const make = Effect.gen(function* () {
       const durationMs = Number(clock.monotonicTimeNanosUnsafe() - started) / 1e6
       const status = Exit.isSuccess(exit) ? exit.value.status : null
       active.updateUnsafe(-1, context)
-      const duration = durations(method, route, status, scheme, MutableRef.get(scope.isLive) ? "live" : "")
+      const duration = durations(method, route, status, scheme, MutableRef.get(hints.isLive) ? "live" : "")
       duration.updateUnsafe(durationMs / 1000, context)
       // An exemplar must link to an exported trace, and unsampled traces are exported only if they failed.
       if (span.sampled) {
@@ -82,7 +82,7 @@ export const make = Effect.gen(function* () {
         if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))
       }
       span.end(clock.currentTimeNanosUnsafe(), exit)
-      const line = { method, route, status, durationMs, refusal: MutableRef.get(scope.refusal) }
+      const line = { method, route, status, durationMs, refusal: MutableRef.get(hints.refusal) }
       return log(line, clock.currentTimeMillisUnsafe())
     }
     return { served: { ...ids, traceId: span.traceId }, span, end }
@@ -125,9 +125,9 @@ const durationOf = (method: string, route: string | null, status: number | null,
     ...(served === "" ? {} : { "vatproof.served": served })
   })
 
-const parentOf = ({ headers }: AskedRequest) =>
+const parentOf = ({ headers }: InboundRequest) =>
   headers["traceparent"] === undefined ? Option.none() : HttpTraceContext.w3c(Headers.fromInput(headers))
 
 /** Returns the scheme of the client's request, as the trusted proxy next to the service reports it. */
-const schemeOf = ({ headers }: AskedRequest, trustedProxies: number) =>
+const schemeOf = ({ headers }: InboundRequest, trustedProxies: number) =>
   trustedProxies > 0 && String(headers["x-forwarded-proto"]).split(",").at(-1)?.trim() === "https" ? "https" : "http"

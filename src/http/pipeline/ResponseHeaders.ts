@@ -1,6 +1,6 @@
 /** The headers that every response gets (rules 5, 41). */
 import { Effect, MutableRef } from "effect"
-import { secondsOfMinute } from "#domain/callers/RateLimiter.ts"
+import { rateWindowSeconds } from "#domain/callers/RateLimiter.ts"
 import { nearLimit } from "#domain/callers/Standing.ts"
 import type { StartedRequest } from "#http/pipeline/RequestStart.ts"
 import { basePath, documentPaths, Site } from "#http/pipeline/SiteSettings.ts"
@@ -19,8 +19,8 @@ export const make = Effect.gen(function* () {
   const base = basePath(site)
   const serviceLinks = `<${base}${documentPaths.openApi}>; rel="service-desc", <${base}${documentPaths.docs}>; rel="service-doc"`
 
-  return (response: HasHeaders, { scope, served: { requestId, traceId } }: Pick<StartedRequest, "scope" | "served">) => {
-    const standing = MutableRef.get(scope.standing)
+  return (response: HasHeaders, { hints, served: { requestId, traceId } }: Pick<StartedRequest, "hints" | "served">) => {
+    const standing = MutableRef.get(hints.standing)
     const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     if (traceId !== null) headers["x-trace-id"] = traceId
     // Responses may not be cached unless their endpoint allows it.
@@ -36,7 +36,7 @@ export const make = Effect.gen(function* () {
     if (nearLimit(usage)) headers["x-service-upgrade"] = site.upgradeUrl
     if (window !== null) {
       // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
-      headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${secondsOfMinute}`
+      headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${rateWindowSeconds}`
       headers["ratelimit"] = `"minute";r=${Math.max(0, window.remaining)};t=${window.resetSeconds}`
     }
     return headers

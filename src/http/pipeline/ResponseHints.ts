@@ -3,7 +3,7 @@ import { Context, Effect, MutableRef } from "effect"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-export interface CollectedHeaders {
+export interface ResponseHints {
   /** The caller's usage and rate limit; null until they are known. */
   readonly standing: MutableRef.MutableRef<Standing | null>
   /** The database failure that caused the response, for the log; null if there was none. */
@@ -12,14 +12,14 @@ export interface CollectedHeaders {
   readonly isLive: MutableRef.MutableRef<boolean>
 }
 
-export const makeResponseHints = (): CollectedHeaders => ({
+export const makeResponseHints = (): ResponseHints => ({
   standing: MutableRef.make<Standing | null>(null),
   refusal: MutableRef.make<StoreUnavailable | null>(null),
   isLive: MutableRef.make(false)
 })
 
 /** The data of the current request. Code outside of a request writes to the default, which is never read. */
-export const ResponseHints = Context.Reference<CollectedHeaders>("vatproof/http/pipeline/ResponseHints", {
+export const ResponseHints = Context.Reference<ResponseHints>("vatproof/http/pipeline/ResponseHints", {
   defaultValue: makeResponseHints
 })
 

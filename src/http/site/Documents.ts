@@ -11,7 +11,7 @@ import * as Page from "#http/site/Page.ts"
 import { makeReference } from "#http/site/Reference.ts"
 import { referencePage } from "#http/site/ReferencePage.ts"
 import { basePath, documentPaths, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
-import { kept } from "#http/site/SitePages.ts"
+import { cacheable } from "#http/site/SitePages.ts"
 
 /** Returns the OpenAPI document with the base path of this service and the address of its operator. */
 const documentOf = (site: SiteSettings) => {
@@ -31,11 +31,11 @@ export const layer = HttpRouter.use(
     const document = yield* Effect.cached(Effect.sync(() => documentOf(site)))
     const reference = yield* Effect.cached(Effect.map(document, makeReference))
     const text = (content: string) =>
-      HttpServerResponse.text(content, { contentType: "text/plain; charset=utf-8", headers: kept })
+      HttpServerResponse.text(content, { contentType: "text/plain; charset=utf-8", headers: cacheable })
 
     const routes = [
-      [documentPaths.openApi, Effect.map(document, (body) => HttpServerResponse.jsonUnsafe(body, { headers: kept }))],
-      [documentPaths.docs, Effect.map(reference, (read) => Page.respond(referencePage(site, read, sha256Hex), kept))],
+      [documentPaths.openApi, Effect.map(document, (body) => HttpServerResponse.jsonUnsafe(body, { headers: cacheable }))],
+      [documentPaths.docs, Effect.map(reference, (read) => Page.respond(referencePage(site, read, sha256Hex), cacheable))],
       [documentPaths.llms, Effect.map(reference, (read) => text(llmsText(site, read, plans)))],
       [documentPaths.llmsFull, Effect.map(reference, (read) => text(llmsFullText(site, read)))]
     ] as const

@@ -17,10 +17,10 @@ import { statusPage } from "#http/site/StatusPage.ts"
 import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
 
 /** Headers of content that does not change while the service runs. Only the client may cache it, because other headers may have a key's usage. */
-export const kept = { "cache-control": "private, max-age=3600" }
+export const cacheable = { "cache-control": "private, max-age=3600" }
 
 /** Headers of status pages and form results, which must not be cached. */
-const notKept = { "cache-control": "no-store" }
+const uncacheable = { "cache-control": "no-store" }
 
 /** How long a copy of security.txt is valid (RFC 9116, 2.5.5, read 2026-11: less than a year). */
 const securityTextLifetime = Duration.days(180)
@@ -45,7 +45,7 @@ export const sitePaths = [
   { path: "/.well-known/security.txt", method: "GET" }
 ] as const
 
-const image = HttpServerResponse.text(icon, { contentType: "image/svg+xml", headers: kept })
+const image = HttpServerResponse.text(icon, { contentType: "image/svg+xml", headers: cacheable })
 
 export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
@@ -53,8 +53,8 @@ export const layer = HttpRouter.use(
     const { sha256Hex } = yield* Crypto
     const sourceStatus = yield* makeSourceStatus
     const validateForm = yield* makeValidateForm
-    const plans = Page.respond(plansPage(site, yield* Plans, sha256Hex), kept)
-    const landing = Page.respond(landingPage(site, null, sha256Hex), kept)
+    const plans = Page.respond(plansPage(site, yield* Plans, sha256Hex), cacheable)
+    const landing = Page.respond(landingPage(site, null, sha256Hex), cacheable)
 
     yield* router.add("GET", "/", landing)
     yield* router.add("POST", "/", validateForm)
@@ -62,11 +62,11 @@ export const layer = HttpRouter.use(
     yield* router.add(
       "GET",
       "/status",
-      Effect.map(sourceStatus, (report) => Page.respond(statusPage(site, report, sha256Hex), notKept))
+      Effect.map(sourceStatus, (report) => Page.respond(statusPage(site, report, sha256Hex), uncacheable))
     )
     yield* router.add("GET", "/favicon.svg", image)
     yield* router.add("GET", "/favicon.ico", image)
-    yield* router.add("GET", "/robots.txt", HttpServerResponse.text(robots, { headers: kept }))
+    yield* router.add("GET", "/robots.txt", HttpServerResponse.text(robots, { headers: cacheable }))
     yield* router.add("GET", "/.well-known/security.txt", securityText(site))
   })
 )
@@ -79,7 +79,7 @@ const makeValidateForm = Effect.gen(function* () {
   const proxies = yield* TrustedProxies
 
   const page = (outcome: FormOutcome, status: number, headers: Readonly<Record<string, string>> = {}) =>
-    Page.respond(landingPage(site, outcome, sha256Hex), { ...notKept, ...headers }, status)
+    Page.respond(landingPage(site, outcome, sha256Hex), { ...uncacheable, ...headers }, status)
 
   return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const form = yield* request.urlParamsBody
@@ -112,5 +112,5 @@ const securityText = ({ contact, publicUrl }: SiteSettings) =>
           "Preferred-Languages: en, de",
           `Canonical: ${publicUrl}/.well-known/security.txt`
         ]
-        return HttpServerResponse.text(`${text.join("\n")}\n`, { headers: notKept })
+        return HttpServerResponse.text(`${text.join("\n")}\n`, { headers: uncacheable })
       })

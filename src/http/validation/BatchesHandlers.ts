@@ -41,7 +41,7 @@ const negotiated = { vary: "Accept" }
 /** Creates the handler that reads the items of the body and submits them as a batch. */
 const makeSubmit = Effect.gen(function* () {
   const { submit } = yield* Batches
-  const { refuse } = yield* ValidateVatId
+  const { countCall } = yield* ValidateVatId
   const publicPath = basePath(yield* Site)
 
   return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined) {
@@ -55,7 +55,7 @@ const makeSubmit = Effect.gen(function* () {
     if (format === null) return yield* unsupported
     const key = Redacted.make(request.headers["x-api-key"] ?? "")
     const standing = MutableRef.make<Standing | null>(null)
-    yield* refuse({ credential: { _tag: "Key", key }, standing })
+    yield* countCall({ credential: { _tag: "Key", key }, standing })
     MutableRef.set(hints.standing, MutableRef.get(standing))
     const items = itemsOf(format, request.stream)
     const wait = Prefer.asyncWait(`respond-async,${prefer ?? ""}`, maxWaitSeconds) ?? Duration.zero

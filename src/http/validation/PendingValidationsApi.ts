@@ -7,7 +7,7 @@ import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
-import { askedVatId, company, requesterVatId, ValidationResult } from "#http/validation/ValidationApi.ts"
+import { vatIdInput, company, requesterVatId, ValidationResult } from "#http/validation/ValidationApi.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
@@ -21,7 +21,7 @@ const reference = plainText({ min: 0, max: 100 }).annotate({
 })
 
 export const Submission = Schema.Struct({
-  vat_id: askedVatId,
+  vat_id: vatIdInput,
   requester_vat_id: requesterVatId,
   company: Schema.optionalKey(
     Schema.Struct(company).annotate({

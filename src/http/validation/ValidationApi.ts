@@ -84,7 +84,7 @@ export const requesterVatId = Schema.optionalKey(
 )
 
 /** The VAT ID to validate, in any spelling. */
-export const askedVatId = Schema.String.annotate({
+export const vatIdInput = Schema.String.annotate({
   description: "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
   examples: ["DE123456789"]
 })
@@ -113,7 +113,7 @@ export const ValidationQuery = Schema.Struct({
 })
 
 const validate = HttpApiEndpoint.get("validate", validatePath, {
-  params: { vat_id: askedVatId },
+  params: { vat_id: vatIdInput },
   query: ValidationQuery,
   headers: { "idempotency-key": IdempotencyKeyHeader.header },
   success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),

@@ -40,14 +40,14 @@ const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
  */
 const makeAnswerOnce = Effect.gen(function* () {
   const keyCallerOf = yield* makeKeyCallerOf
-  const { refuse } = yield* ValidateVatId
+  const { countCall } = yield* ValidateVatId
   const { submit } = yield* PendingValidations
 
   return Effect.fnUntraced(function* (header: string, request: ValidationRequest, matchFormat: "words" | "letters") {
     const { credential } = request
     const idempotencyKey = IdempotencyKeyHeader.parse(header)
     if (credential._tag !== "Key" || Option.isNone(idempotencyKey)) {
-      yield* refuse(request)
+      yield* countCall(request)
       return Option.isNone(idempotencyKey)
         ? yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
         : yield* new ApiKeyRequired({ message: "Idempotency-Key needs an API key: get a free one from POST /v1/register" })
@@ -75,7 +75,7 @@ const makeAnswerOnce = Effect.gen(function* () {
 
 export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
-    const { refuse, validate } = yield* ValidateVatId
+    const { countCall, validate } = yield* ValidateVatId
     const credentialOf = yield* makeCredentialOf
     const answerOnce = yield* makeAnswerOnce
     const clock = yield* Clock.Clock
@@ -86,7 +86,7 @@ export const layer = HttpRouter.use(
       const query = queryOf(Context.get(context, HttpServerRequest.ParsedSearchParams))
       const { isLive, standing } = Context.get(context, ResponseHints)
       if (Result.isFailure(query)) {
-        return Effect.matchEffect(refuse({ credential, standing }), {
+        return Effect.matchEffect(countCall({ credential, standing }), {
           onSuccess: () => DecodeErrors.respond(query.failure),
           onFailure: FailureResponses.failureResponse
         })

@@ -177,7 +177,7 @@ export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
  * Returns the settings for the sender of mails. `name` is the host name that the service announces to the mail server; undefined
  * means the host name of the machine.
  */
-export const letterheadOf = (config: Settings) => {
+export const mailOptionsOf = (config: Settings) => {
   const publicUrl = publicUrlOf(config)
   const host = new URL(publicUrl).hostname
   const domain = /\.[a-z]/iu.test(host) ? host : undefined

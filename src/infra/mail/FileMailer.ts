@@ -4,7 +4,7 @@ import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
-export interface FileMailerOptions extends MailMessage.Letterhead {
+export interface FileMailerOptions extends MailMessage.MailOptions {
   /** Created if missing. */
   readonly directory: string
 }

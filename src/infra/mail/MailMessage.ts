@@ -5,7 +5,7 @@ import type { OutgoingMail } from "#domain/email/Mailer.ts"
 import { compose, type Sender } from "#infra/mail/MailText.ts"
 
 /** `from` is MAIL_FROM: `Name <address>` or an address. */
-export interface Letterhead extends Sender {
+export interface MailOptions extends Sender {
   readonly from: string
 }
 
@@ -26,14 +26,14 @@ const part = (type: string, content: string) => ({
   raw: `Content-Type: ${type}; charset=us-ascii\r\nContent-Transfer-Encoding: 7bit\r\n\r\n${content.replace(/\n/gu, "\r\n")}`
 })
 
-export const make = Effect.fnUntraced(function* (head: Letterhead, mail: OutgoingMail) {
-  const { html, subject, text } = compose(head, mail)
+export const make = Effect.fnUntraced(function* (options: MailOptions, mail: OutgoingMail) {
+  const { html, subject, text } = compose(options, mail)
   const composer = new MailComposer({
-    from: head.from,
+    from: options.from,
     to: { name: "", address: mail.email },
     subject,
     date: DateTime.toDateUtc(mail.requestedAt),
-    messageId: `<${mail.mailId}@${domainOf(head.from)}>`,
+    messageId: `<${mail.mailId}@${domainOf(options.from)}>`,
     baseBoundary: mail.mailId,
     headers: automatic,
     text: part("text/plain", text),

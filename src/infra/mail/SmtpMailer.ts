@@ -5,7 +5,7 @@ import { MailDeferred, Mailer, MailRefused, type OutgoingMail } from "#domain/em
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
 /** `name` identifies this service to the server; undefined means this machine's name. */
-export interface SmtpMailerOptions extends MailMessage.Letterhead {
+export interface SmtpMailerOptions extends MailMessage.MailOptions {
   readonly url: Redacted.Redacted
   readonly name: string | undefined
 }

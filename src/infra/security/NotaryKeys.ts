@@ -38,7 +38,7 @@ export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redac
 }
 
 /** Returns the configured keys: those in NOTARY_KEY, otherwise those in NOTARY_KEY_FILE. */
-export const givenKeys = Effect.gen(function* () {
+export const configuredKeys = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { notaryKey, notaryKeyFile } = yield* AppConfig
   if (Option.isSome(notaryKey) || Option.isNone(notaryKeyFile)) return Option.map(notaryKey, keysIn)
@@ -59,13 +59,13 @@ export const refuse = ({ message }: { readonly message: string }) =>
 export const findKeys = Effect.gen(function* () {
   const path = yield* Path.Path
   const { dataDir, databaseUrl } = yield* AppConfig
-  const given = yield* givenKeys
+  const given = yield* configuredKeys
   if (Option.isSome(given) || Option.isSome(databaseUrl)) return given
   return Option.some(Arr.of(yield* GeneratedSecret.make(path.resolve(dataDir), "notary-key")))
 })
 
 /** The ids of the signing keys, and of all trusted keys. */
-export interface RememberedKeys {
+export interface KeyIds {
   readonly signers: ReadonlyArray<{ readonly id: number }>
   readonly verifiers: ReadonlyArray<{ readonly id: number }>
 }
@@ -74,7 +74,7 @@ export interface RememberedKeys {
  * Returns functions that load and save the newest checkpoint, in one file for each key that signed it. With these files an older
  * copy of the database is detected.
  */
-export const memory = Effect.fnUntraced(function* ({ signers, verifiers }: RememberedKeys) {
+export const checkpointFiles = Effect.fnUntraced(function* ({ signers, verifiers }: KeyIds) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const atomic = yield* AtomicFile.make

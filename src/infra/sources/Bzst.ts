@@ -80,20 +80,20 @@ export const layer = (options: Options): Layer.Layer<Bzst, never, Dispatcher> =>
 const requestBody = ({ vatId, requester, company }: Question): Readonly<Record<string, string>> => ({
   anfragendeUstid: requester.value,
   angefragteUstid: vatId.value,
-  ...given("firmenname", company?.name),
-  ...given("strasse", company?.street),
-  ...given("plz", company?.zip),
-  ...given("ort", company?.city)
+  ...optionalField("firmenname", company?.name),
+  ...optionalField("strasse", company?.street),
+  ...optionalField("plz", company?.zip),
+  ...optionalField("ort", company?.city)
 })
 
-const given = (field: string, value: string | null | undefined) =>
+const optionalField = (field: string, value: string | null | undefined) =>
   value === null || value === undefined ? {} : { [field]: value }
 
-const Spoken = Schema.Struct({ status: Schema.String.check(Schema.isPattern(/^evatr-\d{1,8}$/u)) })
-const decodeSpoken = Schema.decodeUnknownOption(Spoken)
+const StatusBody = Schema.Struct({ status: Schema.String.check(Schema.isPattern(/^evatr-\d{1,8}$/u)) })
+const decodeStatusBody = Schema.decodeUnknownOption(StatusBody)
 
 /** A field may be left out, null or empty when it does not apply. */
-const orNothing = <S extends Schema.Constraint>(schema: S) =>
+const optionalOrEmpty = <S extends Schema.Constraint>(schema: S) =>
   Schema.optionalKey(Schema.NullOr(Schema.Union([schema, Schema.Literal("")])))
 
 /** Decodes a validity date, which is written YYYY-MM-DD or DD.MM.YYYY, to YYYY-MM-DD. */
@@ -111,19 +111,19 @@ const Bestaetigungsantwort = Schema.Struct({
   status: VerdictStatus,
   anfrageZeitpunkt: SourceHttp.Instant,
   id: SourceHttp.OptionalText,
-  gueltigAb: orNothing(ValidityDate),
-  gueltigBis: orNothing(ValidityDate),
-  ergFirmenname: orNothing(MatchLetter),
-  ergStrasse: orNothing(MatchLetter),
-  ergPlz: orNothing(MatchLetter),
-  ergOrt: orNothing(MatchLetter)
+  gueltigAb: optionalOrEmpty(ValidityDate),
+  gueltigBis: optionalOrEmpty(ValidityDate),
+  ergFirmenname: optionalOrEmpty(MatchLetter),
+  ergStrasse: optionalOrEmpty(MatchLetter),
+  ergPlz: optionalOrEmpty(MatchLetter),
+  ergOrt: optionalOrEmpty(MatchLetter)
 })
 const decodeVerdict = Schema.decodeUnknownOption(Bestaetigungsantwort)
 
 const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, SourceFailure> => {
-  const spoken = decodeSpoken(exchange.json)
-  if (Option.isNone(spoken)) return Result.fail(SourceHttp.wordless("bzst", exchange))
-  const { status } = spoken.value
+  const statusBody = decodeStatusBody(exchange.json)
+  if (Option.isNone(statusBody)) return Result.fail(SourceHttp.failureWithoutCode("bzst", exchange))
+  const { status } = statusBody.value
   const outcome = evatrStatuses.get(status)?.outcome ?? unknownStatus
   if (outcome !== "valid" && outcome !== "invalid") return Result.fail(SourceHttp.failure("bzst", exchange, status, outcome))
   return Result.fromOption(
@@ -168,6 +168,6 @@ const readInfo = (exchange: SourceHttp.Exchange): Result.Result<ReadonlyArray<Me
   const states = exchange.evidence.http_status === 200 ? decodeInfo(exchange.json) : Option.none()
   return Result.fromOption(
     Option.map(states, (rows) => rows.map(({ alpha2, name, verfuegbar }) => ({ alpha2, name, available: verfuegbar }))),
-    () => SourceHttp.wordless("bzst", exchange)
+    () => SourceHttp.failureWithoutCode("bzst", exchange)
   )
 }

@@ -24,8 +24,8 @@ export const layer = Layer.effect(
 
     const confirm = Effect.fn("ConfirmationSource.confirm")(function* (question: ConfirmationQuestion) {
       const attempts: Array<Attempt> = []
-      const asked = guarded.bzst.through(question.vatId, bzst.ask(question))
-      return yield* SourceTelemetry.traced("bzst", question.vatId, asked, (attempt) => attempts.push(attempt)).pipe(
+      const call = guarded.bzst.through(question.vatId, bzst.ask(question))
+      return yield* SourceTelemetry.traced("bzst", question.vatId, call, (attempt) => attempts.push(attempt)).pipe(
         Effect.map((answer) => confirmedBy(answer, attempts)),
         Effect.catchTag("SourceFailure", (failure) =>
           Effect.flatMap(guarded.bzst.opensInSeconds, (opensIn) =>

@@ -80,7 +80,7 @@ export const failure = (source: SourceName, exchange: Exchange, code: string | n
   failed(source, fault, code, exchange.retryAfterS)
 
 /** Returns the failure of an exchange whose body has no code of the source: only the HTTP status is known. */
-export const wordless = (source: SourceName, exchange: Exchange): SourceFailure =>
+export const failureWithoutCode = (source: SourceName, exchange: Exchange): SourceFailure =>
   failedByStatus(source, exchange.evidence.http_status, exchange.retryAfterS)
 
 /**

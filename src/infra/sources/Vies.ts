@@ -169,11 +169,11 @@ const successful = <A>(
   const envelope = decodeEnvelope(exchange.json)
   if (Option.isSome(envelope)) return Result.fail(errorOf(exchange, envelope.value))
   const body = exchange.evidence.http_status === 200 ? decode(exchange.json) : Option.none<A>()
-  return Result.fromOption(body, () => SourceHttp.wordless("vies", exchange))
+  return Result.fromOption(body, () => SourceHttp.failureWithoutCode("vies", exchange))
 }
 
 const errorOf = (exchange: SourceHttp.Exchange, envelope: typeof CommonResponse.Type): SourceFailure => {
-  if ("actionSucceed" in envelope) return SourceHttp.wordless("vies", exchange)
+  if ("actionSucceed" in envelope) return SourceHttp.failureWithoutCode("vies", exchange)
   const error = "userError" in envelope ? envelope.userError : envelope.errorWrappers[0].error
   return SourceHttp.failure("vies", exchange, error, viesCodes.get(error) ?? unknownCode)
 }

@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import { AccessTokens } from "#domain/accounts/AccessTokens.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { LoginLog } from "#domain/login/LoginLog.ts"
-import { type StoredLogin, CredentialReader } from "#domain/login/CredentialReader.ts"
+import { type StoredLogin, CredentialStore } from "#domain/login/CredentialStore.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
 import { Passwords } from "#domain/login/Passwords.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -29,7 +29,7 @@ const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password
       verify: () => Effect.succeed({ accountId, epoch: 0 })
     }),
     Layer.succeed(KeyedHash, { of: (purpose, text) => `${purpose}:${text}` }),
-    Layer.succeed(CredentialReader, {
+    Layer.succeed(CredentialStore, {
       byEmail: () => note("find", Option.fromNullishOr(known)),
       byAccount: () => Effect.succeed(Option.none()),
       setPassword: () => Effect.die("a login changes no password")

@@ -22,7 +22,7 @@ import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as ViesBudget from "#infra/sources/ViesBudget.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
-const places = 10
+const slots = 10
 const answerTime = "1 second"
 const unlimited = 1_000_000
 const dayMs = Duration.toMillis(Duration.days(1))
@@ -56,7 +56,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
           const now = clock.currentTimeMillisUnsafe()
           due = [...due, ...waiting.filter(({ dueMs }) => dueMs <= now).map(({ taskId }) => taskId)]
           waiting = waiting.filter(({ dueMs }) => dueMs > now)
-          const free = requested.find(({ memberState }) => memberState === "DE")?.places ?? 0
+          const free = requested.find(({ memberState }) => memberState === "DE")?.slots ?? 0
           return due.splice(0, free).map(claimed)
         }),
       keep: () => Effect.void,
@@ -201,14 +201,14 @@ describe("many batch items of one member state whose register answers in a secon
     const items = 36_000
     const { callsOn, maxRunning, seconds } = yield* simulate(items, unlimited)
     assert.isAtMost(seconds, 1.2 * 3_600)
-    assert.strictEqual(maxRunning, places)
+    assert.strictEqual(maxRunning, slots)
     assert.deepStrictEqual(callsOn, [items])
   })
 
   it.effect("leave a fifth of the daily budget of VIES calls to synchronous requests", function* () {
     yield* TestClock.adjust("22 hours")
     const { callsOn, maxRunning } = yield* simulate(2_000, 2_000)
-    assert.isAtMost(maxRunning, places)
+    assert.isAtMost(maxRunning, slots)
     assert.deepStrictEqual(callsOn, [1_600, 400])
   })
 })

@@ -22,8 +22,8 @@ const claimed = (count: number) =>
  * attempt of the tasks that are claimed before they are due.
  */
 const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
-  const slots = pacing.places(nowMs).find(({ memberState }) => memberState === "SE")
-  return slots === undefined ? null : [slots.places, slots.wakeMs]
+  const slots = pacing.slots(nowMs).find(({ memberState }) => memberState === "SE")
+  return slots === undefined ? null : [slots.slots, slots.wakeMs]
 }
 
 describe("the number of concurrent tasks of a member state", () => {

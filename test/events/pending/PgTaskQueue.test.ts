@@ -35,13 +35,13 @@ const queue = PgTaskQueue.layer.pipe(
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
   it.effect("returns single validations before batch items, and takes turns between batches", function* () {
     const { claim } = yield* TaskQueue
-    const places = [{ memberState: "SE", places: 1, wakeMs: null }]
+    const slots = [{ memberState: "SE", slots: 1, wakeMs: null }]
     for (const batch of batches) yield* appendBatch(batch, 20)
-    assert.deepStrictEqual(yield* claim(places), [], "items cannot be claimed before their release")
+    assert.deepStrictEqual(yield* claim(slots), [], "items cannot be claimed before their release")
     yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute'")
     const single = { account_id, key_id, vat_id: "SE556000000001", force_live: false, expires_at }
     yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))
-    const claimed = (yield* Effect.replicateEffect(claim(places), 21)).flat()
+    const claimed = (yield* Effect.replicateEffect(claim(slots), 21)).flat()
     assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
     // Each claim starts with a random batch. All 20 claims go to one batch once in half a million runs.
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))

@@ -52,7 +52,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
         assert.strictEqual(readFileSync(join(folder, "checkpoint"), "utf8"), "one")
         assert.isTrue(readdirSync(folder).some((name) => /^checkpoint-\d{4}-\d\d-\d\d$/u.test(name)))
         const { loadSeen } = yield* Effect.provideService(
-          NotaryKeys.memory({ signers: [], verifiers: [{ id: 1 }] }),
+          NotaryKeys.checkpointFiles({ signers: [], verifiers: [{ id: 1 }] }),
           AppConfig.AppConfig,
           config
         )

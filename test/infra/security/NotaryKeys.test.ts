@@ -8,47 +8,47 @@ import { temporaryFolder } from "#test/support/Auditing.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 /** Returns a new folder, and a function that makes a notary's record in it for the given keys. */
-const makeMemory = Effect.gen(function* () {
+const makeFiles = Effect.gen(function* () {
   const dataDir = yield* temporaryFolder
   const config = yield* AppConfig.read({ DATA_DIR: dataDir })
   const ids = (numbers: ReadonlyArray<number>) => numbers.map((id) => ({ id }))
-  const memory = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
+  const checkpointFiles = (signers: ReadonlyArray<number>, former: ReadonlyArray<number> = []) =>
     Effect.provideService(
-      NotaryKeys.memory({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
+      NotaryKeys.checkpointFiles({ signers: ids(signers), verifiers: ids([...signers, ...former]) }),
       AppConfig.AppConfig,
       config
     )
-  return { dataDir, memory }
+  return { dataDir, checkpointFiles }
 })
 
 layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
   it.effect("is stored per signing key, and found with that key", function* () {
-    const { dataDir, memory } = yield* makeMemory
-    const { loadSeen, saveSeen } = yield* memory([0xab])
+    const { dataDir, checkpointFiles } = yield* makeFiles
+    const { loadSeen, saveSeen } = yield* checkpointFiles([0xab])
     assert.deepStrictEqual(yield* loadSeen, [])
     yield* saveSeen("one")
-    const later = yield* memory([0xcd], [0xab])
+    const later = yield* checkpointFiles([0xcd], [0xab])
     assert.deepStrictEqual(yield* later.loadSeen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
     yield* later.saveSeen("two")
     assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
     assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
     assert.deepStrictEqual(
-      (yield* (yield* memory([0xcd, 0xab])).loadSeen).map(({ note }) => note),
+      (yield* (yield* checkpointFiles([0xcd, 0xab])).loadSeen).map(({ note }) => note),
       ["two", "one"]
     )
   })
 
   it.effect("is always a complete checkpoint, even with concurrent writers and readers", function* () {
-    const { dataDir, memory } = yield* makeMemory
+    const { dataDir, checkpointFiles } = yield* makeFiles
     const note = (replica: number) => `${replica}`.repeat(20_000)
     const replicas = yield* Effect.forEach([1, 2, 3, 4], (replica) =>
-      Effect.map(memory([0xab]), ({ saveSeen }) => saveSeen(note(replica)))
+      Effect.map(checkpointFiles([0xab]), ({ saveSeen }) => saveSeen(note(replica)))
     )
-    yield* (yield* memory([0xab])).saveSeen(note(1))
+    yield* (yield* checkpointFiles([0xab])).saveSeen(note(1))
     const write = Effect.forEach(replicas, (saveSeen) => Effect.repeat(saveSeen, { times: 40 }), { concurrency: "unbounded" })
     const read = Effect.repeat(
       Effect.map(
-        Effect.flatMap(memory([0xab]), ({ loadSeen }) => loadSeen),
+        Effect.flatMap(checkpointFiles([0xab]), ({ loadSeen }) => loadSeen),
         ([seen]) => assert.include([1, 2, 3, 4].map(note), seen?.note)
       ),
       { times: 200 }
@@ -58,11 +58,11 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
   })
 
   it.effect("is stored for each of several signing keys, so that it is found with one of them", function* () {
-    const { memory } = yield* makeMemory
-    yield* (yield* memory([0xcd, 0xab])).saveSeen("three")
+    const { checkpointFiles } = yield* makeFiles
+    yield* (yield* checkpointFiles([0xcd, 0xab])).saveSeen("three")
     for (const id of [0xab, 0xcd]) {
       assert.deepStrictEqual(
-        (yield* (yield* memory([id])).loadSeen).map(({ note }) => note),
+        (yield* (yield* checkpointFiles([id])).loadSeen).map(({ note }) => note),
         ["three"]
       )
     }

@@ -87,7 +87,7 @@ describe("an HTTP call to a source", () => {
       const exchange = yield* ask
       assert.strictEqual(exchange.json, undefined)
       assert.strictEqual(exchange.evidence.response, body)
-      assert.deepStrictEqual(plain(SourceHttp.wordless("vies", exchange)), malformed)
+      assert.deepStrictEqual(plain(SourceHttp.failureWithoutCode("vies", exchange)), malformed)
     }
   })
 
@@ -136,7 +136,7 @@ describe("a source's response without an error code", () => {
     own.effect(`is classified by its HTTP status: ${status}`, function* () {
       const { standIn, ask } = yield* connect
       yield* standIn.next(status === 204 ? StandIn.raw("HTTP/1.1 204 x\r\n\r\n") : StandIn.answer(status, "<html></html>"))
-      const failure = SourceHttp.wordless("vies", yield* ask)
+      const failure = SourceHttp.failureWithoutCode("vies", yield* ask)
       assert.deepStrictEqual(plain(failure), expected)
       assert.strictEqual(failure.code, status === 200 ? null : `HTTP ${status}`)
       assert.isUndefined(failure.retry_after_s)
@@ -160,7 +160,7 @@ describe("a source's response without an error code", () => {
       yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
       const { standIn, ask } = yield* connect
       yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
-      assert.strictEqual(SourceHttp.wordless("vies", yield* ask).retry_after_s, expected)
+      assert.strictEqual(SourceHttp.failureWithoutCode("vies", yield* ask).retry_after_s, expected)
     })
   }
 })

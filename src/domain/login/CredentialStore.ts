@@ -13,8 +13,8 @@ export interface StoredLogin {
   readonly epoch: number
 }
 
-export class CredentialReader extends Context.Service<
-  CredentialReader,
+export class CredentialStore extends Context.Service<
+  CredentialStore,
   {
     /** Finds the login of an email address; case is ignored. */
     readonly byEmail: (email: string) => Effect.Effect<Option.Option<StoredLogin>, StoreUnavailable>
@@ -23,4 +23,4 @@ export class CredentialReader extends Context.Service<
     /** Sets or removes (null) the password and starts a new epoch. Joins the caller's transaction. */
     readonly setPassword: (accountId: string, passwordHash: Redacted.Redacted | null) => Effect.Effect<void, StoreUnavailable>
   }
->()("vatproof/domain/login/CredentialReader") {}
+>()("vatproof/domain/login/CredentialStore") {}
