@@ -43,7 +43,7 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
   yield* setLockTimeout(lockTimeout)
   // Another replica may have applied them while this one waited for the lock.
   const missing = yield* findMissing(files)
-  if ((yield* findColumns).length === 0) {
+  if (!(yield* hasTable)) {
     yield* sql`CREATE TABLE ${sql(table)} (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT now())`.unprepared
   }
@@ -191,28 +191,22 @@ const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile
     ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
 })
 
-/** Returns the columns of the table of applied files; none if the table does not exist yet. */
-const findColumns = Effect.gen(function* () {
+/** Returns true if the table of applied files exists. */
+const hasTable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
     Request: Schema.String,
-    Result: Schema.Struct({ name: Schema.String }),
-    execute: (name) => sql`SELECT attname AS name FROM pg_attribute
-      WHERE attrelid = to_regclass(${name}) AND attnum > 0 AND NOT attisdropped`
+    Result: Schema.Struct({ found: Schema.Int }),
+    execute: (name) => sql`SELECT 1 AS found WHERE to_regclass(${name}) IS NOT NULL`
   })
-  return (yield* find(table)).map(({ name }) => name)
+  return (yield* find(table)).length > 0
 })
 
 /** Returns the applied files. This is the first query on a database, so a wrong URL fails here, with `DatabaseNotReady`. */
 const findApplied = Effect.fnUntraced(
   function* () {
     const sql = yield* SqlClient.SqlClient
-    const columns = yield* findColumns
-    if (columns.length === 0) return []
-    if (columns.includes("migration_id")) {
-      const message = "This database was created by a development version before 0.1.0: create a new one"
-      return yield* new MigrationRefused({ message })
-    }
+    if (!(yield* hasTable)) return []
     const find = SqlSchema.findAll({
       Request: Schema.Void,
       Result: Schema.Struct({ name: Schema.String, sha256: Schema.String }),

@@ -189,17 +189,6 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a SQL function that di
   })
 })
 
-layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a database of a development version", (it) => {
-  it.effect("is rejected by the service and by commands", function* () {
-    yield* execute("CREATE TABLE vatproof_migrations (migration_id integer PRIMARY KEY, created_at timestamptz, name text)")
-    for (const attempt of [Migrations.run(), Migrations.requireAll()]) {
-      const error = yield* Effect.flip(asAdministrator(Effect.provide(attempt, NodeServices.layer)))
-      assert.strictEqual(error._tag, "MigrationRefused")
-      assert.strictEqual(error.message, "This database was created by a development version before 0.1.0: create a new one")
-    }
-  })
-})
-
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that fails", (it) => {
   it.effect("changes nothing, and reports the migration's name and the reason", function* () {
     yield* execute("CREATE SCHEMA vatproof CREATE TABLE contacts ()")
