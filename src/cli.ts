@@ -13,6 +13,7 @@ import { projectionCommands } from "#app/commands/ProjectionCommands.ts"
 import { usageCommands } from "#app/commands/UsageCommands.ts"
 import { replicaOf } from "#app/layers/Sources.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
+import { urlOf } from "#infra/config/SettingForms.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Workers from "#infra/workers/Workers.ts"
@@ -29,7 +30,7 @@ const anyPort = 0
 /** Maximum number of processes. A larger number is probably a typing error. */
 const maxWorkers = 64
 
-const address = Effect.map(AppConfig, ({ host, port }) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`)
+const address = Effect.map(AppConfig, ({ host, port }) => urlOf(host, port))
 
 const serve = Command.make(
   "serve",

@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { companyData } from "#domain/receipts/ConfirmationRules.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import type { ValidationRecord, ValidationSummary } from "#domain/pending/ValidationReader.ts"
+import { ValidationState } from "#domain/validation/PendingValidation.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
@@ -18,7 +19,6 @@ import { listQuery, maxWaitSeconds, type Submission } from "#http/validation/Pen
 import { bodyOf, warningOf } from "#http/validation/ValidationHandlers.ts"
 
 const defaultLimit = 20
-const allStates = ["pending", "final", "expired", "cancelled"] as const
 
 /** Creates a function that returns the response with a validation. */
 const makeRespond = Effect.map(Site, (site) => {
@@ -89,7 +89,7 @@ export const layer = HttpApiBuilder.group(
         const referenceHash = reference === undefined ? null : referenceHashOf(keyId, reference)
         const list = `validations/${keyId}/${status ?? ""}/${vatId ?? ""}/${referenceHash ?? ""}`
         const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
-        const states = status === undefined ? allStates : [status]
+        const states = status === undefined ? ValidationState.literals : [status]
         const { next, validations } = yield* page({ keyId, states, vatId, referenceHash, before, limit })
         return {
           data: validations.map((one) => ({

@@ -8,6 +8,7 @@ import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, t
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
 import { calendarDate } from "#domain/kernel/CalendarDate.ts"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
+import { MatchLetter } from "#domain/receipts/Receipt.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { Answer, type SourceFailure } from "#domain/vat/Verdict.ts"
 import { evatrStatuses, unknownStatus, VerdictStatus } from "#infra/sources/EvatrStatus.ts"
@@ -23,10 +24,6 @@ export interface Question {
   readonly requester: VatId
   readonly company: CompanyData | null
 }
-
-/** The letter for the comparison of a field: A match, B no match, C not asked, D not disclosed by the member state. */
-export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])
-export type MatchLetter = typeof MatchLetter.Type
 
 /** A verdict of the BZSt. The letters are null unless it is a qualified answer for a valid VAT ID; `code` repeats `status`. */
 export const BzstAnswer = Schema.Struct({
