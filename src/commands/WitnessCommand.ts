@@ -1,6 +1,6 @@
 /** `vatproof notary witness`: cosigns the checkpoints of another log. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { DateTime, Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { DateTime, Effect, FileSystem, Option, Path, Redacted, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { HttpClient } from "effect/http"
 import { cosign, witnessOf } from "#events/merkle/Cosignature.ts"
@@ -20,15 +20,21 @@ const maxBytes = 65_536
 /** Maximum number of tiles that are read concurrently. */
 const tilesAtOnce = 4
 
+/** Reads a response of the log. Fails if it is no success, too long or too late. */
 const read = Effect.fnUntraced(
   function* (url: string) {
     const http = yield* HttpClient.HttpClient
-    const { arrayBuffer, headers, status } = yield* http.get(url)
-    if (status !== 200 || Number(headers["content-length"] ?? 0) > maxBytes)
-      return yield* new Witness.LogUnreadable({
-        message: `${url} responded with status ${status}, or with more than ${maxBytes} bytes`
-      })
-    return new Uint8Array(yield* arrayBuffer).subarray(0, maxBytes)
+    const { status, stream } = yield* http.get(url)
+    const refuse = (problem: string) => new Witness.LogUnreadable({ message: `${url} responded with ${problem}` })
+    if (status !== 200) return yield* refuse(`status ${status}`)
+    const chunks: Array<Uint8Array> = []
+    let size = 0
+    yield* Stream.runForEach(stream, (chunk) => {
+      chunks.push(chunk)
+      size += chunk.length
+      return size > maxBytes ? Effect.fail(refuse(`more than ${maxBytes} bytes`)) : Effect.void
+    })
+    return new Uint8Array(Buffer.concat(chunks))
   },
   Effect.timeout(timeout),
   (effect, url) =>

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { DateTime, Effect, Redacted, Result } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -16,6 +17,26 @@ const witnessKey = formatWitness(witness)
 const logKey = formatVerifier(signer)
 const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 
+/** Starts a log server whose responses never end. Returns its URL. */
+const endlessLog = Effect.acquireRelease(
+  Effect.callback<Server>((resume) => {
+    const server = createServer((_, response) => {
+      const more = () => {
+        while (response.write("x".repeat(16_384)));
+      }
+      response.on("drain", more)
+      more()
+    })
+    server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+  }),
+  (server) => Effect.sync(() => server.close().closeAllConnections())
+).pipe(
+  Effect.map((server) => {
+    const address = server.address()
+    return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+  })
+)
+
 /** Creates a witness with its own key and folder. */
 const makeWitness = Effect.gen(function* () {
   const service = yield* RunningService.RunningService
@@ -23,26 +44,15 @@ const makeWitness = Effect.gen(function* () {
   const secret = join(folder, "witness.key")
   writeFileSync(secret, Redacted.value(secretOf("witness.example/w1")))
   const out = join(folder, "cosigned.txt")
-  const run = command(
-    "notary",
-    "witness",
-    `${service.baseUrl}/v1/audit/`,
-    "--key",
-    logKey,
-    "--signing-key",
-    secret,
-    "--state",
-    folder,
-    "--out",
-    out
-  )
+  const options = ["--key", logKey, "--signing-key", secret, "--state", folder, "--out", out]
+  const runOn = (log: string) => command("notary", "witness", log, ...options)
   /** Replaces the last checkpoint of the witness by one of another history, which the log's key also signed. */
   const remember = (size: number) => {
     const other = { origin: logName, size, root: pureCrypto.sha256("another history"), extensions: [] }
     const [state = ""] = readdirSync(folder).filter((name) => name.startsWith("witness-"))
     writeFileSync(join(folder, state), Result.getOrThrow(Checkpoint.sign(other, [signer])))
   }
-  return { service, folder, out, run, remember }
+  return { service, folder, out, run: runOn(`${service.baseUrl}/v1/audit/`), runOn, remember }
 })
 
 layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (it) => {
@@ -69,6 +79,11 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not extend the 2/u)
     remember(1_000_000)
     assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: events were removed/u)
+  })
+
+  it.effect("rejects a response of the log that is too long, without reading all of it", function* () {
+    const { runOn } = yield* makeWitness
+    assert.match((yield* runOn(yield* endlessLog)).failure ?? "", /checkpoint responded with more than 65536 bytes/u)
   })
 
   it.effect("adds a cosignature that audit verify accepts in a proof and in an export, unless it is forged", function* () {
