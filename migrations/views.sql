@@ -26,7 +26,7 @@ CREATE OR REPLACE VIEW audit.events AS
 COMMENT ON VIEW audit.events IS 'Every event once, in the order of storage. A gap between positions means that an event was removed.';
 COMMENT ON COLUMN audit.events.log_id IS 'The log; always 0.';
 COMMENT ON COLUMN audit.events.position IS 'Number of the event, without gaps from 0 in the order of storage; also the index of its leaf in the signed Merkle tree.';
-COMMENT ON COLUMN audit.events.stream_id IS 'Subject of the event: account-, key-, receipt- or auditor- with an id; source- with a name; anonymous- with a keyed hash of an address; logins- with an account id or a keyed hash, or logins alone; log for the log itself.';
+COMMENT ON COLUMN audit.events.stream_id IS 'Subject of the event: account-, key-, receipt- or auditor- with an id; source- with a name; anonymous- with a keyed hash of an address; logins- with an account id or a keyed hash, or logins alone; personal-data for erasures and holds; log for the log itself.';
 COMMENT ON COLUMN audit.events.version IS 'Number of the event within its stream, without gaps from 1.';
 COMMENT ON COLUMN audit.events.event_id IS 'A UUIDv7 that the service generates, or a UUIDv8 computed from the operation.';
 COMMENT ON COLUMN audit.events.type IS 'Type of the event, e.g. VatIdVerified, ReceiptIssued, ApiKeyRevoked.';

@@ -20,7 +20,7 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 
-  /** Returns a condition that the planner cannot look up in the index of its column. Another condition of the query is more selective. */
+  /** Returns a condition for which the planner cannot use an index, because the index of another condition is more selective. */
   const unindexed = (column: string, value: string | null) =>
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
@@ -31,8 +31,8 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
       ORDER BY position LIMIT ${limit}`
 
   /**
-   * Reads the index by `column` and position. Comparing and ordering by both columns leaves the planner no other index. For a
-   * plain equality it may read the whole span by position.
+   * Reads the index by `column` and position. Comparing and ordering by both columns leaves the planner no other index. With a
+   * plain equality the planner might read the whole span by position.
    */
   const inIndex = (column: string, value: Fragment, conditions: ReadonlyArray<Fragment>, limit: number) => {
     const name = sql.literal(column)

@@ -26,18 +26,18 @@ export class AdoptionRefused extends Schema.TaggedError<AdoptionRefused>()("Adop
 
 const refused = (message: string) => new AdoptionRefused({ message })
 
-/** Number of events read at once, in whole tiles. */
+/** Number of events that are read at once: the events of eight tiles. */
 const batchSize = 8 * tileWidth
 
-/** The first `events` of a log have this root, in hex. */
+/** A part of a log: its first `events` events have this `root` (hex). */
 export interface History {
   readonly events: number
   readonly root: string
 }
 
 /**
- * `loadSeen` returns the checkpoints that this machine stored. `replace` stores a new one in their place, and keeps the old ones
- * under other names as evidence.
+ * `loadSeen` returns the checkpoints that this machine stored outside the database. `replace` stores a new one in their place, and
+ * keeps the old ones under other names as evidence.
  */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys

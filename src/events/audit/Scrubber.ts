@@ -1,6 +1,6 @@
 /**
- * Verifies the whole log again and again at a low rate, on one replica at a time. Compares each event with its leaf, each tile with
- * the tile above it, the root with the newest checkpoint, each personal document with the digest in its event, and at the end of a
+ * Verifies the whole log again and again at a low rate, on one replica at a time. Compares each event with its stored leaf hash, each
+ * tile with the tile above it, the root with the newest checkpoint, each personal document with the digest in its event, and at the end of a
  * pass the projections with the events. A finding raises an alert; `vatproof audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
@@ -97,7 +97,7 @@ const makeVerifyTiles = Effect.gen(function* () {
   const { readTiles } = yield* TreeStore
   const nodeOf = (tile: ReadonlyArray<Hash>) => root(sha256, append(sha256, empty, tile).tree)
 
-  /** Compares each complete tile with its node in the tile above, level by level. */
+  /** Compares the root of a full tile with the hash that the tile above has for it, and continues upwards while the tiles are full. */
   const verifyAbove = Effect.fnUntraced(function* (tile: HashTile, hashes: ReadonlyArray<Hash>, signed: number) {
     let below = { ...tile, hashes }
     while (below.hashes.length === tileWidth) {

@@ -1,5 +1,6 @@
 /**
- * The Merkle tree of RFC 6962, section 2.1 (the same tree as RFC 9162, 2.1; both read 2026-11-21), over dense positions from 0.
+ * The Merkle tree of RFC 6962, section 2.1 (the same tree as RFC 9162, 2.1; both read 2026-11-21). Its leaves are numbered from 0
+ * without gaps.
  *
  * A node is the root of a complete subtree: node (level, index) covers the leaves index·2^level to (index+1)·2^level − 1.
  * Complete nodes never change as the log grows, so they can be stored. All other hashes are computed from them on demand. Sizes may
@@ -50,7 +51,7 @@ export const nodeHash = (sha256: Sha256, left: Hash, right: Hash): Hash => {
   return sha256(nodeMessage)
 }
 
-/** Appends leaf hashes in order. Returns the new tree, and the nodes (with the leaves) that became complete, in that order. */
+/** Appends leaf hashes. Returns the new tree, and the nodes that became complete (including the leaves), in the order of completion. */
 export const append = (
   sha256: Sha256,
   tree: Tree,

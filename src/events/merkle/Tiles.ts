@@ -14,7 +14,7 @@ import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
 /** Tree levels per tile. */
 export const tileHeight = 8
 
-/** Nodes in a full tile, and entries in a full bundle. */
+/** Nodes in a full tile. Also the number of leaves in a full entry bundle, a file of tlog-tiles that Vatproof does not serve. */
 export const tileWidth = 256
 
 /** Tile `index` of a tile level or of the entry bundles. `width` is 256 for a full tile and 1 to 255 for a partial one. */

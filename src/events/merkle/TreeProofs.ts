@@ -26,7 +26,7 @@ export class OutsideTree extends Schema.TaggedError<OutsideTree>()("OutsideTree"
 /** Returns the hashes of complete nodes, in the order of the request. */
 export type ReadNodes<E = never, R = never> = (nodes: ReadonlyArray<NodeId>) => Effect.Effect<ReadonlyArray<Hash>, E, R>
 
-/** A step from the root towards a leaf: the leaves of the sibling, which is the subtree without that leaf, and the side of the sibling. */
+/** A step from the root towards a leaf: the range and the side of the sibling, which is the subtree without that leaf. */
 interface Step extends Range {
   readonly side: "left" | "right"
 }

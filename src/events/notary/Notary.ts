@@ -22,7 +22,7 @@ const pollInterval = "1 second"
 const pauseAfterFailure = "5 seconds"
 /** Another replica takes over from a dead notary after this time. */
 const leaseMs = 4_000
-/** Events that one statement hashes, in about 6 µs each: in normal operation, and to work off a backlog. */
+/** Maximum number of events that one statement hashes (6 µs per event): in normal operation, and with a backlog. */
 const liveBatchSize = 512
 const backlogBatchSize = 1_024
 /** Maximum number of events that one checkpoint adds. */

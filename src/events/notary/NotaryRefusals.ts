@@ -17,7 +17,7 @@ import { hashesIn, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** The log contradicts its signed history. An operator must decide which of the two is right. */
+/** The notary refuses the log: it contradicts its signed history, or was never signed. An operator must decide whether it is right. */
 export class LogForked extends Schema.TaggedError<LogForked>()("LogForked", { message: Schema.String }) {}
 
 /** A checkpoint that this machine stored outside the database, in the file `at`. */
@@ -142,7 +142,7 @@ const makeComparison = Effect.gen(function* () {
   const events = yield* EventStore
   const tree = yield* TreeStore
 
-  // `surplus` is a leaf tile with more entries than `size` events have.
+  // `surplus` is true if a tile of level 0 has hashes of positions from `size` on.
   const findEnd = SqlSchema.findOne({
     Request: Schema.Int,
     Result: Schema.Struct({ head: Schema.BigInt, last: Schema.BigInt, unsigned_ms: Schema.BigInt, surplus: Schema.Boolean }),

@@ -56,7 +56,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Creates a function that returns the answers of the events at these positions. An event with a cached answer refers to an earlier event. */
+/** Creates a function that returns the answers of events by position. An event that repeats a cached answer names the event that has it. */
 const makeAnswers = Effect.gen(function* () {
   const { findAt } = yield* makeQueries
   const { verified } = yield* SignedLeaves.make
@@ -85,7 +85,7 @@ const makeAnswers = Effect.gen(function* () {
 
 const noNames = { company_name: null, company_address: null }
 
-/** Returns the items of a chunk as the client sent them. `task` is the number of the item whose task answers this item. */
+/** Returns the items of a chunk as the client sent them. `task` is the item whose answer applies: the item itself, or the one that it repeats. */
 const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: string | null) {
   const { duplicate_of, first, vat_ids } = yield* decodeItems(event.data)
   const sent = document === null ? null : yield* decodeItemsDocument(document)

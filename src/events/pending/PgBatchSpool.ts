@@ -97,7 +97,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   })
 }))
 
-/** Creates `accept`: gives the chunks of an upload to its batch and appends BatchAccepted. Returns false if the batch is stored already. */
+/** Creates `accept`: assigns the chunks of an upload to its batch and appends BatchAccepted. Returns false if it is stored already. */
 const makeAccept = Effect.gen(function* () {
   const events = yield* EventStore
   const queries = yield* makeQueries
@@ -185,7 +185,10 @@ const makeOpenNext = Effect.gen(function* () {
   )
 })
 
-/** Creates `endNext`: cancels the next 500 items of a batch that was cancelled after position `after`. */
+/**
+ * Creates `endNext`: cancels the pending items of one chunk, in the first batch that was cancelled after position `after`. Returns the
+ * position for the next call; null if there is no such batch, or if it only waits for chunks that are still spooled.
+ */
 const makeEndNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore

@@ -122,7 +122,7 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** Creates a function that returns the documents of a subject, oldest first. It reads all events, because an index could be wrong. */
+/** Creates a function that returns the documents of a subject, oldest first. It reads all documents, because an index could be wrong. */
 const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns =
     sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,

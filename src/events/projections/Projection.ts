@@ -21,8 +21,8 @@ export type Changes = typeof Changes.Type
 
 /**
  * An asynchronous projection. The table is `vatproof.<name>` (migrations/projections.sql), and the service has SELECT, INSERT and UPDATE
- * rights on it. `version` increases when the rules of the rows change. The table keeps its old rows until `vatproof projections
- * rebuild`.
+ * rights on it. `version` increases when the rules of the rows change. After that, old rows stay until `vatproof projections rebuild`
+ * corrects them.
  */
 export interface Projection {
   readonly name: string

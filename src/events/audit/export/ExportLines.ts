@@ -1,4 +1,4 @@
-/** Reads the events and leaves of an export in the order of their positions. */
+/** Reads the events and leaf hashes of an export in the order of their positions. */
 import { Effect, Option, Path, Result } from "effect"
 import { Hex } from "effect/encoding"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
@@ -14,7 +14,7 @@ export interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
   readonly line: string
 }
 
-/** Creates a function that reads the events and leaves of the next positions. With `from` = `to` it reports the remaining lines. */
+/** Creates a function that reads the events and leaf hashes of the next positions. With `from` = `to` it reports the remaining lines. */
 export const make = Effect.fnUntraced(function* (directory: string, manifest: ExportManifest, findings: Findings.Findings) {
   const path = yield* Path.Path
   const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   })
 })
 
-/** Returns the position that stands in a malformed line; null if there is none. */
+/** Returns the position that a malformed line contains; null if it contains none. */
 const claimedPosition = (line: string) => {
   const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
   return claimed === undefined ? null : Number(claimed)

@@ -7,7 +7,7 @@ export type NextLine = Effect.Effect<string | null, PlatformError.PlatformError>
 /** Maximum length of a line, which no export exceeds. The beginning of a longer line is returned as a line. */
 const maxLine = 16_777_216
 
-/** Lines that stand for malformed input. No export contains them. */
+/** Texts that replace or complete a malformed line. No export contains them. */
 const notUtf8 = "the rest is not UTF-8"
 const unended = " (without its end of line)"
 

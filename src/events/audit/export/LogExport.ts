@@ -174,7 +174,7 @@ const prepareFolder = Effect.fnUntraced(function* (directory: string) {
 
 type Into = (...names: ReadonlyArray<string>) => string
 
-/** Creates a function that appends events to the files of lines, leaves, personal documents and tables. */
+/** Creates a function that appends events to the files with the lines, leaf hashes, personal documents and tables. */
 const makeWriters = Effect.fnUntraced(function* (into: Into) {
   const fs = yield* FileSystem.FileSystem
   const crypto = yield* Crypto
@@ -211,7 +211,7 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
 
 type Prover = Effect.Success<ReturnType<typeof makeProver>>
 
-/** Creates a function that writes an event and its proof to a file each. */
+/** Creates a function that writes two files: an event, and its proof. */
 const makeProver = Effect.fnUntraced(function* (
   into: Into,
   proofs: Effect.Success<typeof EventProofs.make>,
@@ -255,7 +255,7 @@ export const edgesOf = ({ from, recorded_before, recorded_from, size, to }: Expo
   ...(recorded_before !== null && to < size ? [to] : [])
 ]
 
-/** Stands in place of an erased document. No document has this text. */
+/** The text in `documents.txt` in place of an erased document. No document has this text. */
 export const erased = "erased"
 
 /** Returns the receipt's id as a file name; the position instead, if the id could be an unsafe file name. */

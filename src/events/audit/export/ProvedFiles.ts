@@ -1,6 +1,7 @@
 /**
- * Verifies the files with a single event and the proofs of these events: the receipts, and the API keys that the tables name. Reports
- * missing, wrong and surplus files. Also verifies the proofs of the events just before and after the exported range.
+ * Verifies the files of an export that have a single event, and the proofs of these events. They are the events of the receipts, and of
+ * the API keys that the tables name. Reports missing, wrong and surplus files. Also verifies the proofs of the events just before and
+ * after the exported range.
  */
 import { Effect, FileSystem, Option, Path, Result } from "effect"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
@@ -18,7 +19,7 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Creates a function that verifies a proof and returns the proved position. Verifies the checkpoint only if the last proof had another. */
+/** Creates a function that verifies a proof and returns the proved position. Verifies a checkpoint once for consecutive proofs with it. */
 const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
@@ -101,7 +102,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   })
 
   return {
-    /** Compares the files of a receipt with its event's line. */
+    /** Compares the files of a receipt with the line of its event. */
     compareReceipt: Effect.fnUntraced(function* (event: StoredEvent, line: string) {
       const name = receiptName(event)
       const { position } = event

@@ -44,7 +44,7 @@ export const openKept = (
 export interface CheckpointAudit {
   /** Compares a checkpoint with the roots of the log at the size of that checkpoint. */
   readonly compare: (checkpoint: OpenedCheckpoint, roots: LogRoots) => void
-  /** Reports each event that differs from its leaf. The last comparison tells whether the event or the leaf was signed. */
+  /** Reports each event whose leaf hash differs from the stored one. The last comparison tells which of the two was signed. */
   readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Verifies the log of a database, with or without a running service: every leaf, every node of the stored tree, every signed
- * checkpoint, the density of positions and versions, personal documents, and every projection.
+ * checkpoint, gaps in positions and versions, personal documents, and every projection.
  */
 import { Effect, Option, Result, Stream } from "effect"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"
@@ -25,7 +25,7 @@ const nodesAtOnce = 4_096
 
 /**
  * `kept` are checkpoints from outside the database; `functions` are the SQL functions of this program. With `isFast`, the
- * database computes the leaves of signed events, and only sections that differ are read as events.
+ * database computes the leaf hashes of signed events, and only the events of differing sections are read.
  */
 export interface DatabaseAuditOptions {
   readonly verifiers: Verifiers
@@ -44,7 +44,7 @@ export interface AuditReport {
   readonly signed: number
   readonly checkpoints: number
   readonly signedBy: ReadonlyArray<string>
-  /** Null if the export has no personal documents. */
+  /** Null if the verified export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
   /** Positions of adoptions of the log. Only checkpoints that are kept elsewhere prove the events before them. */
   readonly adopted: ReadonlyArray<number>
@@ -127,7 +127,7 @@ interface Extent {
   readonly isFast: boolean
 }
 
-/** The rows of a section. `isTrusted` is true if the leaves that the database computed equal the stored leaves. */
+/** The rows of a section. `isTrusted` is true if the leaf hashes that the database computed equal the stored ones. */
 type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
 
 const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent, findings: Findings.Findings) {
@@ -213,7 +213,7 @@ const tilesOf = (from: number, to: number, signed: number) => {
   })
 }
 
-/** Returns the leaves of a tile that starts at position `from`, up to its end or `to`. Reports missing leaves, and returns them empty. */
+/** Returns the leaf hashes of a tile from position `from` to its end or `to`. Reports missing hashes, and returns them empty. */
 const leavesOf = (
   tile: Uint8Array,
   { from, to }: { readonly from: number; readonly to: number },

@@ -1,6 +1,7 @@
 /**
- * Compares each event of a log with the preceding event, with its stream and with its signed leaf. The caller passes the log section by
- * section, from a database or from an export.
+ * Compares each event of a log with the preceding event, with its stream and with its stored leaf hash. The caller passes the log section
+ * by section, from a database or from an export. It also builds two Merkle trees: one of the stored leaf hashes, and one of the leaf
+ * hashes that it computes from the events. If both have the signed root, neither was changed.
  */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
@@ -10,8 +11,8 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /**
- * The events at positions `from` (inclusive) to `to` (exclusive), by position, and the stored leaves of those of them that are signed.
- * An empty leaf is missing in the store.
+ * The events at positions `from` (inclusive) to `to` (exclusive), in order, and in `leaves` the stored leaf hashes of the signed ones. An
+ * empty hash means that the stored tree has none for that event.
  */
 export interface LogSection {
   readonly from: number
@@ -27,27 +28,27 @@ export interface StreamEnd {
   last: number
 }
 
-/** Roots of a log: of its stored leaves, and of the leaves computed from the events. */
+/** The roots of both trees: of the stored leaf hashes, and of the leaf hashes that were computed from the events. */
 export interface LogRoots {
   readonly ofLeaves: Hash
   readonly ofEvents: Hash
 }
 
 export interface LogCheck {
-  /** Compares the next section. Returns the nodes that its leaves completed in the tree of stored leaves. */
+  /** Compares the next section. Returns the nodes that its stored leaf hashes completed in the tree. */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /** Adds a section without comparing its events, which are known to have these leaves. Returns nodes as `take` does. */
+  /** Adds a section without comparing its events, which are known to have these leaf hashes. Returns nodes as `take` does. */
   readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
   /** Returns the roots over all sections so far and the subtrees `after` them. */
   readonly roots: (after: ReadonlyArray<Node>) => LogRoots
-  /** Positions where the leaf of the event differs from the stored leaf. */
+  /** Positions where the leaf hash of the event differs from the stored one. */
   readonly different: ReadonlyArray<number>
 }
 
 /** Maximum number of differing positions that are reported one by one. */
 const maxDifferent = 1_000
 
-/** Placeholder for a missing event in the tree of events. */
+/** Stands for the leaf hash of a missing or malformed event. */
 const nothing: Hash = new Uint8Array(32)
 
 /** Compares versions and times of events with the preceding events. `begins`: the first event is the first event of the log. */
