@@ -24,7 +24,7 @@ const replaceFirst = (folder: string, from: string | RegExp, to: string) => (dir
 const removeFirst = (folder: string) => (directory: string) => rmSync(join(directory, first(directory, folder)))
 const add = (name: string, text: string) => (directory: string) => appendFileSync(join(directory, name), text)
 
-/** An alteration of an export, and the finding it must cause. */
+/** Alterations of an export, each with the finding that it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
   ["changed data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^2: the event is not the one/u],
   [

@@ -17,7 +17,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const key = formatVerifier(signer)
 const vatId = "EL100440170"
-/** The data of a company in the sandbox's register, which no other part of the test contains. */
+/** Names, addresses and references that an erasure must remove. Nothing else in the database contains these texts. */
 const traces = ["ΠΑΡΑΔΕΙΓΜΑ", "ΕΡΜΟΥ", "Zephyrine Quux", "Quuxweg 77", "INV-live", "INV-cached", "INV-confirmed"]
 const company = {
   company_name: "Zephyrine Quux e.K.",
@@ -218,7 +218,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
       yield* command("personal-data", "erase", other, ...why)
       const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
       const statements = [
-        // The named event concerns another document, or is older than the document.
+        // In the first two statements `changed_by` names an event about another document, or one that is older than the document.
         `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
         `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
         `UPDATE vatproof.personal_documents SET document = NULL ${where}`,

@@ -11,7 +11,7 @@ const user = Option.liftPredicate(unprivileged, () => process.getuid?.() === 0)
 export interface PostgresServer {
   readonly folder: string
   readonly port: number
-  /** Superuser without a password. The server listens on the loopback interface only. */
+  /** URL of a superuser without a password. The server listens on the loopback interface only. */
   readonly url: Redacted.Redacted
   readonly start: Effect.Effect<void, ProgramFailed>
   /** `immediate` is a crash: it breaks connections, and the next start recovers. */

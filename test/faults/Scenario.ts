@@ -71,7 +71,7 @@ export interface Plan<E, R> {
   readonly name: string
   readonly baseUrl: string
   readonly key: string
-  /** The database whose events are counted at the end. */
+  /** Returns the URL of the database whose events are counted at the end. */
   readonly database: () => Redacted.Redacted
   /** Injects a fault and removes it. Returns notes. */
   readonly fault: Effect.Effect<ReadonlyArray<string>, E, R>

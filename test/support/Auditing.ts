@@ -25,7 +25,7 @@ export const temporaryFolder = Effect.acquireRelease(
 /** Settings of a signing service, with its own folder for its record of checkpoints. */
 export const signing = (dataDir: string) => ({ NOTARY_KEY: Redacted.value(secretOf(logName)), DATA_DIR: dataDir })
 
-/** Provides a service that signs its log, and its surroundings. */
+/** Provides a service that signs its log, with its database, sandbox and mail server. */
 export const layerSigned = (settings: RunningService.Settings = {}) =>
   Layer.effect(
     RunningService.RunningService,

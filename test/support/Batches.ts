@@ -12,13 +12,13 @@ export interface Step {
   readonly latest: string | null
   /** Time of that answer by the source's clock, in ISO 8601. */
   readonly answeredAt: string
-  /** Precondition on the newest answer for the VAT ID `key`; `isRight` if it holds. */
+  /** Precondition that the cached answer for the VAT ID `key` is the newest one. `isRight` is whether it is. */
   readonly newest: { readonly key: string; readonly isRight: boolean } | null
   readonly minute: { readonly bucket: string; readonly limit: number } | null
   readonly epoch: number | null
   readonly events: number
   readonly expected: number | null
-  /** Key that gets the answer as a receipt; null for no receipt. */
+  /** Id of the API key whose receipt contains the answer; null for no receipt. */
   readonly list: string | null
 }
 
@@ -85,7 +85,7 @@ export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new
   return { command, rows: facts.map(rowOf), documents: [] }
 }
 
-/** Returns an outcome without times, and without the version of a conflict, which a test reads from the stream afterwards. */
+/** Returns the outcome of a command without its times and without the version of a conflict. */
 export const outcomeOf = (exit: Exit.Exit<Appended, AppendError>) =>
   Effect.map(
     Effect.result(exit),

@@ -4,7 +4,7 @@
 const modelOf = (model: string) => {
   const text = model.replace(/\s+/gu, "")
   if (text === "EMPTY" || text === "(#PCDATA)") return /^$/u
-  // Every name gets a comma of its own, which is a space until the commas between the names are removed.
+  // Adds a space to every name, removes the commas between the names, and turns the spaces into commas.
   const parts = text
     .replace(/[A-Za-z0-9]+/gu, (name) => `(?:${name} )`)
     .replaceAll(",", "")

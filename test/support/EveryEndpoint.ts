@@ -11,7 +11,7 @@ import * as People from "#test/support/People.ts"
 import type * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
 
-/** Low limits, which a run reaches, for the plans starter and enterprise; high limits for the others. */
+/** Limits of the plans. They are low for starter and enterprise, so that a run exceeds them, and high for the others. */
 export const settings: RunningService.Settings = {
   PLAN_BUSINESS_PER_MONTH: "1000000",
   PLAN_BUSINESS_PER_MINUTE: "100000",
@@ -28,7 +28,7 @@ export interface Busy {
   readonly receiptId: string
 }
 
-/** `run` is the number of the run on a database. `isFilled` is true after FilledLog.fill. */
+/** Options of `drive`. `run` is the number of the run on a database. `isFilled` is true after FilledLog.fill. */
 export interface Drive {
   readonly busy: Busy
   readonly run: number
@@ -183,7 +183,7 @@ const receipts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
 })
 
 const submitted = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {
-  // The events of the busy key are receipts.
+  // Uses a new key, because most events of the busy key are receipts.
   const key = yield* service.newKey
   const path = "/v1/validations"
   const submit = (status: number, vat_id: string, headers: Ask["headers"] = {}) =>

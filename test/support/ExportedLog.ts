@@ -34,7 +34,7 @@ const exported = Effect.gen(function* () {
   const directory = join(folder, "export")
   const { failure } = yield* command("audit", "export", "--out", directory)
   assert.isNull(failure)
-  // `setPlan` appends no event, and audits compare plans with events: the plan of the account's events is restored.
+  // `setPlan` appends no event, and an audit compares plans with events. Therefore restores the plan that the events state.
   yield* RunningService.setPlan(apiKey, "free")
   return Exported.of({ folder, directory, apiKey })
 })

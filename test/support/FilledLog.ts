@@ -117,7 +117,7 @@ export const fill = Effect.gen(function* () {
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement).unprepared, { discard: true }))
 })
 
-/** The newest checkpoint must have more events than this when `addCheckpoints` runs. */
+/** Number of events that the newest checkpoint must exceed before `addCheckpoints` runs. */
 export const fewest = 10_000
 
 /** Adds unused checkpoints below the newest one. */

@@ -1,4 +1,4 @@
-/** The SQL functions of this version. */
+/** The definitions of the SQL functions in migrations/functions. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import * as Migrations from "#infra/postgres/Migrations.ts"

@@ -12,7 +12,7 @@ export type Conduct =
   | { readonly at: "after"; readonly drop: true }
   | typeof accept
 
-/** `reached` completes when the server is at this point; the server continues when `go` completes. */
+/** A pause of the server. `reached` completes when the pause begins, and the server continues when `go` completes. */
 export interface Hold {
   readonly reached: Deferred.Deferred<void>
   readonly go: Deferred.Deferred<void>

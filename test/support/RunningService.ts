@@ -226,7 +226,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
  */
 const httpClient = NodeHttpClient.layerUndiciOptions({ keepAliveTimeout: 20, keepAliveMaxTimeout: 20 })
 
-/** The surroundings of a service: a database (and a pool as its administrator), sandbox, mail server, HTTP client. */
+/** Everything that a service needs: a database, a pool of its administrator, a sandbox, a mail server, an HTTP client. */
 export const layerGround = idleReplicas.pipe(
   Layer.provideMerge(
     Layer.mergeAll(
@@ -240,14 +240,14 @@ export const layerGround = idleReplicas.pipe(
   )
 )
 
-/** Provides a service and its surroundings. */
+/** Provides a service, with a new database and everything else that it needs. */
 export const layer = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerGround))
 
-/** The surroundings of a Vitest worker. Its test files share them if they tolerate the events of other files. */
+/** The database, sandbox and mail server of a Vitest worker. Test files share them if they tolerate events of other files. */
 const worker = ManagedRuntime.make(layerGround)
 
-/** Provides the worker's surroundings without cached answers, used-up limits and addresses of earlier files. */
+/** Provides what the worker's files share, without the cached answers, used-up limits and addresses of earlier files. */
 export const layerSharedGround = Layer.effectDiscard(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -258,7 +258,7 @@ export const layerSharedGround = Layer.effectDiscard(
   })
 ).pipe(Layer.provideMerge(Layer.effectContext(worker.contextEffect)))
 
-/** Provides a service on the worker's shared surroundings. */
+/** Provides a service on the worker's shared database. */
 export const layerShared = (settings: Settings = {}) =>
   Layer.effect(RunningService, make(settings)).pipe(Layer.provideMerge(layerSharedGround))
 

@@ -29,13 +29,13 @@ const make = Effect.fnUntraced(function* (template: string) {
   return { url: Redacted.make(url.href), name }
 })
 
-/** Creates the database with all migrations, and drops it in the end. */
+/** Creates a database with all migrations. The end of the scope drops it. */
 export const layer = Layer.effect(
   TestDatabase,
   Effect.suspend(() => make(inject("runName")))
 ).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 
-/** Creates a database without migrations, and drops it in the end. */
+/** Creates a database without migrations. The end of the scope drops it. */
 export const layerEmpty = Layer.effect(TestDatabase, make("template0 ENCODING 'UTF8' LOCALE 'C'")).pipe(
   Layer.provide(NodeCrypto.layerSecureRandom)
 )

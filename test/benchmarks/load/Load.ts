@@ -4,7 +4,8 @@ import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"
 import * as Processes from "#test/benchmarks/Processes.ts"
 
 /**
- * Request k of a kind asks for VAT ID k of `vatIds`. After the last VAT ID it starts over, with another key for each.
+ * The plan of a load. Request k of a kind asks for VAT ID k of `vatIds`. After the last VAT ID the requests start over, and each VAT ID
+ * gets another key.
  *
  * Without `perSecond` a connection sends its next request when it has its response (closed loop). With `perSecond` requests are due at that
  * rate, whether or not earlier ones are answered (open loop), and latency counts from the due time. `requests` ends the run after that

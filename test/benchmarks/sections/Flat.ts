@@ -10,7 +10,7 @@ import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 import * as Settled from "#test/benchmarks/servers/Settled.ts"
 
-/** 10 million events have 1 million VAT IDs and 100,000 keys. */
+/** Events per VAT ID: 10 million events have 1 million VAT IDs and 100,000 keys. */
 const eventsPerVatId = 10
 const eventsPerKey = 100
 

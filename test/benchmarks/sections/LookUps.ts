@@ -146,7 +146,7 @@ export const run = Effect.gen(function* () {
     figures: [
       Report.atMost("calls in flight for one member state, maximum", together.inFlight, "calls", perMemberState),
       Report.atMost("calls of the source per caller", together.checks / callers, "calls", 1),
-      // Behind the queue of the busy state they would wait for six more rounds.
+      // If the queue of the busy state delayed these look-ups, they would wait for six more rounds.
       Report.atMost(
         "last answer for the other member states (two rounds)",
         together.othersMs,

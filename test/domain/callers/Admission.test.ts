@@ -8,7 +8,7 @@ import { assert, it } from "#test/support/Test.ts"
 
 const caller: AnonymousCaller = { _tag: "Anonymous", addressHash: "h", stream: "s", meter: "m", limit: 10, perMinute: 10 }
 
-/** An admission with a meter that has the value `used`; `use` sets the value. `counted` returns the number of counted calls. */
+/** Makes an Admission for a caller that has used `before` units. `use` sets the used units. `counted` is the number of counted calls. */
 const admissionAt = Effect.fnUntraced(function* (before: number) {
   let used = before
   let counted = 0

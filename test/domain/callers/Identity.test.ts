@@ -24,7 +24,7 @@ const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
 
 type Failure = InvalidApiKey | StoreUnavailable
 
-/** A cached Identity over one that counts its reads, and fails while `failure` is set. */
+/** The cache of callers in front of an Identity that counts its reads, and fails while `failure` is set. */
 const cached = Effect.gen(function* () {
   const state: { reads: number; failure: Failure | null } = { reads: 0, failure: null }
   const read = () =>

@@ -18,8 +18,8 @@ const claimed = (count: number) =>
   }))
 
 /**
- * Returns the free slots of Sweden, and the minimum age in ms of the last
- * attempt of the tasks that are claimed before they are due.
+ * Returns two numbers for Sweden: its free slots, and the milliseconds since the last attempt after which a task is claimed before it is
+ * due. Returns null without a free slot.
  */
 const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
   const slots = pacing.slots(nowMs).find(({ memberState }) => memberState === "SE")

@@ -33,7 +33,7 @@ const outcome = (caller: Caller, vatId: typeof german, requesterVatId: string | 
   })
 
 describe("a qualified confirmation", () => {
-  // Row by row, one reason for a refusal is removed.
+  // From row to row, the reasons for a refusal are removed one after the other.
   it.each([
     [anonymous, austrian, null, "ApiKeyRequired"],
     [onPlan("free"), austrian, null, "PaidPlanRequired"],

@@ -34,8 +34,8 @@ const standing = { usage: { used: 1, limit: 10 }, window: null }
 const credential = { _tag: "Key", key: Redacted.make("key") } as const
 
 /**
- * A RecordCharge whose store accepts callers from `epoch` on. Each refresh returns
- * a caller of the next epoch. `refused` collects the outdated charges.
+ * Makes a RecordCharge whose store rejects callers with an identity epoch below `epoch`. Each refresh returns a caller with the next
+ * epoch. `refused` collects the rejected charges.
  */
 const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.Effect<void, InvalidApiKey> = Effect.void) {
   const refused: Array<Charge> = []

@@ -56,7 +56,7 @@ describe("an answer", () => {
   })
 })
 
-/** A cached AnswerCache over one that returns `answer()` for every VAT ID and collects the requested VAT IDs in `reads`. */
+/** The cache of a process in front of an AnswerCache that returns `answer()`. `reads` collects the VAT IDs that it requests. */
 const cachedOver = Effect.fnUntraced(function* (answer: () => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>) {
   const reads: Array<string> = []
   const read = (vatId: { readonly value: string }) =>

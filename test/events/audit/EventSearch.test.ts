@@ -1,4 +1,4 @@
-/** Compares the result of every combination of filters, read in pages, with a scan of all events. */
+/** Compares the results of many combinations of filters, read page by page, with a scan of all events. */
 import { DateTime, Effect, Layer, type Schema } from "effect"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/store/EventStore.ts"

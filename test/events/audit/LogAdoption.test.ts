@@ -20,7 +20,7 @@ import { tamper } from "#test/support/Tampering.ts"
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
 
-/** A machine that stores the checkpoint that it saw, with functions to run its notary and to adopt a log. */
+/** Makes a machine that has stored the checkpoint `note`, with functions to run its notary and to adopt a log. */
 const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {
   const seen = yield* Ref.make(note)
   const saveSeen = (newer: string) => Ref.set(seen, Option.some(newer))
@@ -57,7 +57,7 @@ const audited = Effect.map(
   ({ adopted, findings }) => ({ adopted: adopted.length, findings })
 )
 
-/** Appends 700 events. Returns the checkpoints at 500 and at 700 events. */
+/** Appends 700 events, and signs the log at 500 and at 700 events. Returns the newest checkpoint. */
 const signedLog = Effect.gen(function* () {
   yield* SignedLog.appendAll(facts(500))
   yield* SignedLog.sign(500)

@@ -1,6 +1,6 @@
 /**
- * No statement of the service reads more rows than it needs, whatever the statistics. The test explains the statements of every endpoint
- * on 200,000 events with generic plans, on the oldest supported PostgreSQL and on the embedded one.
+ * No statement of the service may read more rows than it needs, whatever statistics PostgreSQL has. The test reads the generic plans of the
+ * statements of every endpoint on 200,000 events, in the oldest supported PostgreSQL and in the embedded one.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, type FileSystem, type Path, Schema, type Scope } from "effect"

@@ -63,7 +63,7 @@ describe("a self-contained proof", () => {
   it.effect("is rejected if any bit of the proof or of the entry is changed", function* () {
     const text = format(yield* proofOf(40))
     const bytes = Buffer.from(text)
-    // A test of checkpoints changes the bits of the checkpoint, which follows the empty line.
+    // Changes only the bits before the empty line. After it comes the checkpoint, which Checkpoint.test.ts changes.
     const survivors = upTo(text.indexOf("\n\n") * 8).filter((bit) =>
       Result.isSuccess(verify(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
     )

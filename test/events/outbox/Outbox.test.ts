@@ -143,7 +143,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
   const takeStock = Effect.fnUntraced(function* (accountId: string) {
     return (yield* OutboxReplica.mailsOf(accountId)).map(({ email, state, token }) => [state, email, token])
   })
-  /** Queues a mail that is due much later, as after many attempts. */
+  /** Makes an account's queued mail due much later, as after many attempts. */
   const waitLong = (accountId: string) =>
     Effect.flatMap(
       SqlClient.SqlClient,

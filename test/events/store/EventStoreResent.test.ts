@@ -75,7 +75,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
           concurrency: "unbounded"
         })
         assert.strictEqual(yield* calls, 3)
-        // The event id identifies the stored command.
+        // The command for again-2 has the event id of again-1, so it gets the result of again-1.
         assert.deepStrictEqual(appended, [
           { position: first.position, used: 0, minute: null, isDuplicate: true },
           { position: first.position + 1, used: 1, minute: appended[1]?.minute ?? null, isDuplicate: false }

@@ -7,7 +7,7 @@ import * as Needs from "#test/faults/Needs.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** Maximum duration of a rejection: the timeout of a batch, or of the wait for one. */
+/** Maximum duration of a rejection: the timeout of a batch of appends, or of a request that waits for the next batch. */
 const rejectionMs = 6_500
 
 /** Returns a function that runs statements one after the other and returns their output. */

@@ -1,4 +1,4 @@
-/** A primary with a synchronous standby, which both must have every acknowledged write. */
+/** A primary and its synchronous standby. Both must have every acknowledged write. */
 import { Effect, MutableRef, Redacted } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"

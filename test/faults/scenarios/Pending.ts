@@ -80,7 +80,7 @@ const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return yield* find.pipe(Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true }))
 })
 
-/** Makes all open tasks due now. Due times are not part of the log. */
+/** Makes all open tasks due now. Due times are not part of the log, so an audit does not report the change. */
 const makeDue = (url: Redacted.Redacted) =>
   Effect.flatMap(
     SqlClient.SqlClient,

@@ -123,7 +123,7 @@ const record = Effect.gen(function* () {
   yield* get("getHealth", "up", "/health")
   yield* get("getSourceStatus", "all answer", "/v1/status")
 
-  // Validations with a key.
+  // Records validations with an API key.
   const registered = yield* post("registerAgent", "agent", "/v1/register", { agent_id: "invoice-agent/2.1" })
   examples.set(["requests", "registerAgent", "email"].join(separator), { email: "ada@example.com" })
   const { api_key: key } = yield* decodeRegistered(registered.body)
@@ -187,7 +187,7 @@ const record = Effect.gen(function* () {
   yield* get("listReceiptLinks", "one link", links, { key: paid })
   keep("revokeReceiptLink", "revoked", yield* service.ask(`${links}/${link_id}`, { key: paid, method: "DELETE" }))
 
-  // Account and keys.
+  // Records the account and its keys.
   const credentials = { email: "ada@example.com", password: "correct horse battery" }
   const signUp = "/v1/auth/signup"
   yield* post("signUp", "program", signUp, credentials)
@@ -220,7 +220,7 @@ const record = Effect.gen(function* () {
   const { key: replacement } = yield* decodeRotated(rotated.body)
   keep("revokeOwnApiKey", "revoked", yield* service.ask("/v1/keys/self", { key: replacement, method: "DELETE" }))
 
-  // Password reset.
+  // Records the password reset.
   const reset = "/v1/auth/password-reset"
   yield* post("requestPasswordReset", "address", reset, { email: credentials.email })
   const [secret = ""] = yield* MailedTokens.tokensFor(credentials.email, 1, "password-reset")
@@ -230,7 +230,7 @@ const record = Effect.gen(function* () {
   const change = { current_password: password, new_password: "a third horse battery" }
   yield* post("changePassword", "both", "/v1/auth/password", change, People.bearing(yield* People.tokenIn(again)))
 
-  // The log.
+  // Records the endpoints of the log.
   const auditor = { headers: (yield* newAuditor()).headers }
   const byReceipt = { query: { receipt_id: receiptId } }
   const page = yield* get("listAuditEvents", "one receipt", "/v1/audit/events", { ...auditor, ...byReceipt })
@@ -251,7 +251,7 @@ const record = Effect.gen(function* () {
   yield* get("getAuditProof", "receipt", proof, { headers: { ...auditor.headers, accept: "application/json" } })
   yield* get("getCheckpoint", "checkpoint", "/v1/audit/checkpoint")
 
-  // Errors, one for each code.
+  // Records one response for each error code.
   const starter = yield* newPaidKey(service, "starter")
   for (const _ of [1, 2]) yield* service.get(validation, { key: starter })
   const used = yield* service.newKey

@@ -37,7 +37,7 @@ describe("an HTTP call to a source", () => {
     const call = yield* Queue.take(standIn.calls)
     assert.strictEqual(call.body, `{"a":"ü"}`)
     assert.match(call.head, /^POST \/api\/question HTTP\/1\.1\r\n/u)
-    // Nothing else, so that no header of a caller and no id reaches a source.
+    // The request has only these headers, so that neither a caller's header nor an id reaches a source.
     const headers = call.head.split("\r\n").slice(1)
     assert.sameMembers(
       headers.filter((line) => !line.startsWith("host: ")),

@@ -1,4 +1,4 @@
-/** The live clients against the sandbox: each magic number must have the outcome of the clients' code tables. */
+/** Runs the clients of both sources against the sandbox. Each magic number must have the outcome that the tables of codes define. */
 import { Context, Effect, Layer, Result } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import type { Answer, SourceFailure } from "#domain/vat/Verdict.ts"

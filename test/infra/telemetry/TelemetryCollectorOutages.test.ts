@@ -53,7 +53,7 @@ layer(Layer.merge(RunningService.layerSharedGround, StandIn.layer), { excludeTes
       for (const [name, script] of outages) {
         MutableRef.set(outage, script)
         const before = yield* exportsOf(port)
-        // Two, because one lost export may have started in the outage before.
+        // Waits for two lost exports, because one of them may have started in the previous outage.
         const { taken } = yield* isFast("LU12345678", 200).pipe(
           Effect.andThen(isFast("nonsense", 400)),
           Effect.andThen(exportsOf(port)),

@@ -1,4 +1,4 @@
-/** Metrics at Prometheus and at a collector: conventional names and units, few series, no personal data. */
+/** The metrics for Prometheus and for a collector have conventional names and units, few series and no personal data. */
 import { Context, Effect, Layer, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
@@ -123,7 +123,7 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
-  // First, because the outages of the other tests pause the task engine.
+  // This test runs first, because the outages in the other tests pause the task engine.
   it.effect(
     "count a failed attempt to answer an accepted validation as an attempt, not as a response without a verdict",
     function* () {

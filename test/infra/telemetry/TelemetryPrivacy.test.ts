@@ -1,4 +1,4 @@
-/** Telemetry contains no secrets and personal data: traces, metrics, logs and standard output. */
+/** Traces, metrics, logs and standard output contain no secrets and no personal data. */
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { Collector, settingsFor } from "#test/support/Collector.ts"

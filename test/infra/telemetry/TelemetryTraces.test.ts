@@ -1,4 +1,4 @@
-/** The trace of a request at a collector: one trace that follows the conventions. */
+/** The trace of a request, as a collector receives it, follows OpenTelemetry's conventions. */
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"

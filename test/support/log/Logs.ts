@@ -1,4 +1,4 @@
-/** Logs for tests: distinct leaves, their tree, and a store of its nodes that answers like a database. */
+/** Logs in memory: distinct leaves, their Merkle tree, and a store of the tree's nodes. */
 import { Effect } from "effect"
 import { append, empty, leafHash, type Node } from "#events/merkle/MerkleTree.ts"
 import type { ReadNodes } from "#events/merkle/TreeProofs.ts"

@@ -1,4 +1,4 @@
-/** A superuser's change of any column of any projection is a finding with table, row key and position. */
+/** An audit finds a superuser's change of any column of any projection, and reports the table, the row's key and the position. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -64,7 +64,7 @@ const columnsOf = (name: string) => {
 
 type Change = readonly [table: string, name: string, statement: string]
 
-/** The changes of a table: of each column, and the removal of a row. */
+/** Returns the changes of a table that an audit must find: one of each column, and the removal of a row. */
 const changesOf = (name: string): ReadonlyArray<Change> => [
   ...columnsOf(name).map((column): Change => [name, `${column} of ${name}`, change(name, column)]),
   [
@@ -74,7 +74,7 @@ const changesOf = (name: string): ReadonlyArray<Change> => [
   ]
 ]
 
-/** Rounds with one change of each table, because a comparison takes longer than a change. */
+/** All changes in rounds. A round changes each table at most once, so that one comparison covers several changes. */
 const rounds = Array.from({ length: Math.max(...names.map((name) => changesOf(name).length)) }, (_, round) =>
   names.flatMap((name) => changesOf(name).slice(round, round + 1))
 )
