@@ -183,7 +183,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       "--by and --reason work only when the database is verified, because its log records them"
     ],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
-  ] as const)("rejects the options %j, and says why they do not work together", ([given, message]) =>
+  ] as const)("rejects the options %j, and says why they do not work", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
   )
 })

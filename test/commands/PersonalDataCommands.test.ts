@@ -238,7 +238,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     }
   )
 
-  it.effect("erases a document so that audit verify detects if somebody restores it", function* () {
+  it.effect("makes audit verify report an erased document that is restored later", function* () {
     const { apiKey, service } = yield* registered
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     yield* tamper("CREATE TABLE public.kept AS TABLE vatproof.personal_documents")

@@ -92,7 +92,7 @@ const write = ({ body, encoded, headers, json, method, query, rest, route }: typ
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("any request", (it) => {
   it.effect.prop(
-    "gets a response even for random input, and every error response has the documented error body",
+    "gets a response, even if it contains random text, and every error response has the documented error body",
     [Arbitrary.schema(Request)],
     ([request]) =>
       Effect.gen(function* () {

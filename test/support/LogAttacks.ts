@@ -67,7 +67,7 @@ const columnValues = Object.entries({
  */
 export const attacks: ReadonlyArray<readonly [name: string, statements: ReadonlyArray<string>, finding: RegExp]> = [
   [
-    "a change of any column of an event",
+    "a changed value in each column of an event",
     columnValues.map(([column, value], index) => moved("events", `${column} = ${value}`, `position = ${300 + index}`)),
     new RegExp(columnValues.map((_, index) => `^${300 + index}: the event is not the one that was signed$`).join("[^]*"), "mu")
   ],

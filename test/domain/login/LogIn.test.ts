@@ -109,7 +109,7 @@ it.effect("a successful login is in the log before the token is issued, and does
 })
 
 it.effect(
-  "a login waits two seconds, and can then succeed, after too many clients failed to log in with its email address",
+  "a login waits two seconds, and can then succeed, after too many failed logins of other clients with its email address",
   function* () {
     const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
     yield* TestClock.adjust("1900 millis")

@@ -197,7 +197,7 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
 })
 
 describe("many batch items of one member state whose register answers in a second", () => {
-  it.effect("take at most 1.2 hours in total if they are 36,000, with ten concurrent calls", function* () {
+  it.effect("take at most 1.2 hours for 36,000 items, with ten concurrent calls", function* () {
     const items = 36_000
     const { callsOn, maxRunning, seconds } = yield* simulate(items, unlimited)
     assert.isAtMost(seconds, 1.2 * 3_600)

@@ -28,7 +28,7 @@ describe("an answer", () => {
     [false, "0 millis", true],
     [false, justUnder(freshness.invalid), true],
     [false, "1 hour", false]
-  ] as const)("with valid=%s that is %s old has fresh=%s", (valid, ago, fresh) => {
+  ] as const)("(valid: %s) from %s ago is fresh: %s", (valid, ago, fresh) => {
     assert.strictEqual(isFresh(answered(valid, ago), freshness, nowMs), fresh)
   })
 

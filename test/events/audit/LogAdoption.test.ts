@@ -97,7 +97,7 @@ layer(SignedLog.layer, { excludeTestServices: true })("the adoption of a log by 
   })
 
   it.effect(
-    "accepts a log that is shorter than the last checkpoint that this machine saw, and records that checkpoint in the log",
+    "accepts a log that is shorter than the checkpoint on the notary's machine, and records that checkpoint in the log",
     function* () {
       const { events } = yield* (yield* machine(Option.none())).adoption.current
       yield* SignedLog.appendAll(facts(5))

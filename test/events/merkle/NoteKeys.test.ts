@@ -16,7 +16,7 @@ describe("verifier keys", () => {
     assert.strictEqual(verifierOf(foo.verifier).name, "example.com/foo")
   })
 
-  it("are rejected in any other form", () => {
+  it("are rejected if they differ from the specified form", () => {
     const key = foo.verifier.slice("example.com/foo+530d903a+".length)
     const others = [
       "",

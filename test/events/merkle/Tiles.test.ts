@@ -81,7 +81,7 @@ describe("tile paths", () => {
     }
   })
 
-  it("are rejected in any other form", () => {
+  it("are rejected if they differ from the specified form", () => {
     const others = [
       "",
       "tile/0/0",

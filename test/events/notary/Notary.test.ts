@@ -182,14 +182,14 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.match(yield* refusal(startNotary()), /position 7 is not the one that was signed/u)
   })
 
-  it.effect("rejects a log that is shorter than the last checkpoint that this machine saw", function* () {
+  it.effect("rejects a log that is shorter than the last checkpoint that its own machine stored", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
   })
 
-  it.effect("rejects a correctly signed log that contradicts the last checkpoint that this machine saw", function* () {
+  it.effect("rejects a correctly signed log that contradicts the last checkpoint that its own machine stored", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* tamper(
@@ -259,14 +259,17 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.deepStrictEqual(signed.root, yield* rootOfEvents(3))
   })
 
-  it.effect("rejects a log that is shorter than the last checkpoint that this machine saw, even with a new key", function* () {
-    yield* signedEmptyLog
-    const seen = yield* signedLog(10)
-    yield* cutToFive
-    assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
-  })
+  it.effect(
+    "rejects a log that is shorter than the last checkpoint that its own machine stored, even with a new key",
+    function* () {
+      yield* signedEmptyLog
+      const seen = yield* signedLog(10)
+      yield* cutToFive
+      assert.match(yield* refusal(startNotary(seen, keysOf(other, signer))), /10 events were signed before/u)
+    }
+  )
 
-  it.effect("rejects a newer checkpoint of the old key if this machine has signed with the new key", function* () {
+  it.effect("rejects a newer checkpoint of the old key if its own machine has signed with the new key", function* () {
     yield* signedEmptyLog
     const before = yield* signedLog(3)
     const own = yield* Effect.scoped(

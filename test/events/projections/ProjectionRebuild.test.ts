@@ -51,7 +51,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   })
 
   it.effect.prop(
-    "restores all read tables after they were dropped or emptied",
+    "restores all projections after they were dropped or emptied",
     [Arbitrary.array(Arbitrary.schema(Histories.Happening), { minLength: 40, maxLength: 80 })],
     ([happenings]) =>
       Effect.gen(function* () {
@@ -108,7 +108,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
   })
 
-  it.effect("leaves inline tables unchanged if it is interrupted, and can be repeated", function* () {
+  it.effect("leaves inline projections unchanged if it is interrupted, and can be repeated", function* () {
     yield* happen([])
     const before = yield* contents
     const isInline = (row: string) => !row.startsWith("event_index ")

@@ -32,7 +32,7 @@ describe("An event as a line of text", () => {
     assert.deepInclude(readData(event), { event_id: "not this one" })
   })
 
-  it("is rejected in any other form", () => {
+  it("is rejected if it is not the canonical JSON of an event", () => {
     const line = format(event)
     const spellings = [
       ` ${line}`,

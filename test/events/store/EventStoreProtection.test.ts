@@ -137,7 +137,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* find(undefined), [])
   })
 
-  it.effect("leaves the service's database role able to append further events", function* () {
+  it.effect("does not prevent the service's database role from appending further events", function* () {
     const sql = yield* SqlClient.SqlClient
     const who = SqlSchema.findOne({
       Request: Schema.Void,

@@ -89,7 +89,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["company_name", `company_name=${"x".repeat(301)}`],
     ["company_zip", "company_zip=1&company_zip=2"],
     ["requester_vat_id", "requester_vat_id=DE123456789&requester_vat_id=DE123456789"]
-  ])("rejects the invalid %s of the query ?%s by its name", function* ([field, query]) {
+  ])("rejects an invalid value of %s in the query ?%s, and names the parameter", function* ([field, query]) {
     const { get } = yield* RunningService.RunningService
     const { details } = assertProblem(yield* get(`/v1/validate/ATU12345678?${query}`), "VALIDATION_ERROR")
     assert.deepStrictEqual(

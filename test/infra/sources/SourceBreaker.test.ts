@@ -30,10 +30,10 @@ it.effect.each([
 )
 
 it.effect.each([
-  [undefined, 5],
-  [60, 60],
-  [86_400, 600]
-] as const)("the circuit of a source that asks for a pause of %s s is open for %s s", function* ([retry_after_s, seconds]) {
+  ["a pause of unknown length", 5, undefined],
+  ["a pause of a minute", 60, 60],
+  ["a pause of a day", 600, 86_400]
+] as const)("a source that asks for %s is paused for %s s", function* ([_, seconds, retry_after_s]) {
   const breaker = yield* SourceBreaker.make("vies")
   const failure = failureOf({
     reason: "throttled",
