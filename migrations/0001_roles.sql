@@ -3,7 +3,7 @@
 CREATE SCHEMA IF NOT EXISTS vatproof;
 CREATE SCHEMA IF NOT EXISTS vatproof_guard;
 CREATE SCHEMA IF NOT EXISTS audit;
-COMMENT ON SCHEMA audit IS 'Read-only views for auditors: the log of events, and three views derived from it.';
+COMMENT ON SCHEMA audit IS 'Read-only views for auditors: the log of events, the personal documents, and three views derived from both.';
 
 -- Roles belong to the whole server, so a migration of another database may create them at the same time. The exception handlers ignore that.
 -- A migrating role without the right to create roles remains the owner of everything. The service then logs a warning at its start.

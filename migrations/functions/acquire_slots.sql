@@ -13,7 +13,7 @@ DECLARE
 BEGIN
   IF NOT p_look THEN
     -- Locks the rows until the commit, and keeps sweep_limits from deleting them. All callers lock in the same order, which prevents
-    -- deadlocks. If this statement waits for another transaction, the next one sees its changes.
+    -- deadlocks. If this statement waits for another transaction, the following statements see the changes of that transaction.
     INSERT INTO rate_slots AS r (bucket, taken_at, ends_at)
       SELECT DISTINCT wanted, '{}'::timestamptz[], moment + window_length FROM unnest(p_bucket) AS wanted ORDER BY wanted
       ON CONFLICT (bucket) DO UPDATE SET ends_at = greatest(r.ends_at, excluded.ends_at);

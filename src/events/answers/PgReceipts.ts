@@ -96,7 +96,7 @@ const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
     find(keyId).pipe(QueryPolicy.withRetry(retryFor), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
 })
 
-// `ownerId` is the id of a key, or of an account with several keys. LIMIT 1 prevents a join that reads the whole log.
+// Finds a page of receipts. `ownerId` is the id of a key, or of an account with several keys. LIMIT 1 prevents a join that reads the whole log.
 const makeFindPage = Effect.map(SqlClient.SqlClient, (sql) =>
   SqlSchema.findAll({
     Request: Schema.Struct({ ownerId: Schema.String, ending: Schema.String, before: Schema.Int, limit: Schema.Int }),

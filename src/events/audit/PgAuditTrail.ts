@@ -30,7 +30,7 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** A request for a proof waits up to 3 seconds for a checkpoint that covers the event. */
+/** Pause between checks for a checkpoint that covers the event, and maximum number of checks: a request for a proof waits up to 3 s. */
 const lookEvery = "100 millis"
 const looks = 30
 

@@ -18,7 +18,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 const delimiter = ","
 
 const [, ...ofDocuments] = personalTable.columns
-/** The columns of events.csv. Account and key come from the key itself, because a validation names its key only. */
+/** The columns of events.csv. Account and prefix come from the API key, because the event of a validation names only its key. */
 const ofEvents = eventTable.columns.flatMap((column) =>
   column.name === "account_id" ? ofKey : column.name === "key_id" ? [] : [column]
 )

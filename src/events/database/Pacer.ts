@@ -7,7 +7,7 @@ import { Clock, Duration, Effect } from "effect"
 export interface Pacer {
   /** Maximum events per batch. */
   readonly batchSize: number
-  /** Waits until the batch after `done` of `all` events of the iteration may begin. */
+  /** Waits until the next batch may begin, when `done` of the `all` events of the iteration are processed. */
   readonly wait: (done: number, all: number) => Effect.Effect<void>
 }
 

@@ -116,7 +116,7 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
 
 /** Like `Effect.timeout`, but does not wait until the query is interrupted: the driver needs 5 s more to abandon a hung statement. */
 const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E, R>, orElse: Effect.Effect<never, E2>) =>
-  // Not a generator: each would retain the batch of events of its query until the next full garbage collection.
+  // Uses no generator: a generator would retain the batch of events of its query until the next full garbage collection.
   // oxlint-disable-next-line no-restricted-properties -- a scope would wait for the query, which is interrupted below and ends within the driver's timeouts
   Effect.flatMap(Effect.forkDetach(query, { startImmediately: true }), (fiber) => {
     const giveUp = Effect.sync(() => fiber.interruptUnsafe())

@@ -51,7 +51,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       FROM vatproof.claim_mail(${claim}, ${leaseMs})`
   })
 
-  /** Ends mails that are no longer needed, and claims one that is due. */
+  /** Settles mails that are no longer needed, and claims one that is due. */
   const claim = Effect.gen(function* () {
     const attempt = crypto.uuidV7()
     const rows = yield* findTurn(attempt)

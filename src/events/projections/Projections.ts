@@ -49,7 +49,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const step = yield* makeStep
   yield* access.register(projections).pipe(QueryPolicy.withRetry("10 seconds"))
 
-  /** Advances a projection from its position to the head of the log, both as `access.look` returned them. */
+  /** Advances a projection to the head of the log. `position` and `head` come from `access.look`. */
   const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: ProgressRow, pace: Pacer.Pacer) {
     let now = position
     while (now < head) {
@@ -184,7 +184,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.map(findProgress(undefined), (rows) =>
         tableProjections.map(({ kind, name, version: newest }): ProjectionState => {
           const progress = rows.find((one) => one.name === name)
-          // An inline table is always at the log's head.
+          // An inline projection is always at the head of the log.
           const position = Number(progress?.position ?? progress?.head ?? 0)
           const lag = Number(progress?.head ?? 0) - position
           // A clock that was set back can cause a negative time.

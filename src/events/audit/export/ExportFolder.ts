@@ -54,8 +54,8 @@ const exportNames: ReadonlySet<string> = new Set([
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
 
 /**
- * Reports files that an export does not have, and a public key that did not sign the checkpoint. A reader would take them for a part
- * of the export and for the signing key.
+ * Reports files that do not belong to an export, and a public key that did not sign the checkpoint. A reader could mistake them for a
+ * part of the export and for the signing key.
  */
 export const compareNames = Effect.fnUntraced(function* (
   directory: string,

@@ -102,7 +102,7 @@ export const make = (findings: Findings): CheckpointAudit => {
   }
 }
 
-/** A part of a log with `size` signed events, verified in sections. */
+/** The positions `from` (inclusive) to `to` (exclusive) of a log with `size` signed events. */
 export interface LogPart {
   readonly from: number
   readonly to: number
@@ -130,7 +130,7 @@ export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>
     compareAt: (end: number, check: LogCheck) => {
       for (const checkpoint of inside) if (checkpoint.size === end) audit.compare(checkpoint, check.roots([]))
     },
-    /** Compares the checkpoints of the whole log, and reports each event that differs. `after` are the subtrees after the part. */
+    /** Compares the checkpoints that cover the whole log, and reports each event that differs. `after` are the subtrees after the part. */
     conclude: (checkpoint: Checkpoint.Checkpoint, check: LogCheck, after: ReadonlyArray<Node>) => {
       const ofWhole = kept.filter(({ size }) => size === whole && size > to)
       for (const one of [...ofWhole, { ...checkpoint, keptAt: null }]) audit.compare(one, check.roots(after))

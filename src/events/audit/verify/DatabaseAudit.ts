@@ -46,7 +46,7 @@ export interface AuditReport {
   readonly signedBy: ReadonlyArray<string>
   /** Null if the verified export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
-  /** Positions of adoptions of the log. Only checkpoints that are kept elsewhere prove the events before them. */
+  /** Positions of adoptions of the log. Only checkpoints from before an adoption prove the events before it. */
   readonly adopted: ReadonlyArray<number>
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number

@@ -146,7 +146,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         const change = expected.get(position)
         const changedBy = row?.changedBy ?? null
         if (changedBy !== null && changedBy >= end) {
-          // Events that were appended during this verification are left to the next one.
+          // The event was appended during this verification. The next one compares it.
           if (changedBy >= head)
             findings.add(position, `the personal document was changed by event ${changedBy}, which does not exist`)
           continue

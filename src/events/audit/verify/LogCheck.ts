@@ -87,7 +87,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
   }
 }
 
-/** `start` is the tree before the first section. */
+/** Creates a check. `start` is the tree of all events before the first section. */
 export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCheck => {
   const { sha256 } = crypto
   const different: Array<number> = []
