@@ -27,7 +27,7 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 export interface Submission {
   readonly caller: KeyCaller
   readonly key: Redacted.Redacted
-  readonly request: Omit<ValidationRequest, "credential" | "task" | "identity">
+  readonly request: Omit<ValidationRequest, "credential" | "task">
   readonly expiresIn: Duration.Duration | null
   readonly idempotencyKey: string | null
   readonly wait: Duration.Duration | null

@@ -34,8 +34,6 @@ export interface ValidationRequest extends Admission.Call {
   readonly mayAskBzst?: boolean
   /** The task that the answer closes, for a validation with an id. */
   readonly task?: ValidationTask
-  /** The computed event id of a confirmation without a task, so that its Idempotency-Key gives only one event. */
-  readonly identity?: IdentifiedEvent
 }
 
 /**
@@ -87,7 +85,8 @@ export const questionOf = (
 }
 
 /**
- * Returns the requester's VAT ID. Fails if the caller may not send one or it is not German, so that it is never ignored silently.
+ * Returns the requester's VAT ID. Fails if the caller may not send a requester, or if the VAT ID is not German: a requester is
+ * never ignored silently.
  */
 const requesterOf = (caller: Caller, text: string): Result.Result<VatIds.VatId, ApiKeyRequired | InvalidRequester> =>
   caller._tag === "Anonymous"
@@ -157,10 +156,10 @@ export const acceptedOf = (question: Question): DomainEvent | undefined => {
   return ValidationAccepted.make(facts, documentOf(request.requesterVatId, request.company, request.reference))
 }
 
-/** Returns the computed id for the event that answers the question; undefined if it needs none. */
+/** Returns the computed id of the event that answers the question; undefined for a validation without an id. */
 export const identityOf = (question: Question): IdentifiedEvent | undefined => {
-  const { identity, task } = question.request
-  if (task === undefined) return identity
+  const { task } = question.request
+  if (task === undefined) return undefined
   const { closingId, opening, taskId } = task
   const mayBeStored = opening !== null && opening.requestHash !== null
   return { eventId: closingId, causationId: taskId, accepted: acceptedOf(question), mayBeStored }
