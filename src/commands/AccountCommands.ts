@@ -164,7 +164,7 @@ const plan = Command.make(
   )
 ).pipe(
   Command.withDescription(
-    "Change the plan of an account, effective immediately. What the keys have used this month counts against the new limit"
+    "Change the plan of an account, effective immediately. The usage of the current month counts towards the new limit"
   ),
   Command.withShortDescription("Change the plan of an account"),
   Command.withExamples([

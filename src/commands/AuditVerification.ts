@@ -23,7 +23,7 @@ import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/Extent.
 /** The verification found defects in the log: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
 
-/** Maximum number of findings in the text output. --json prints the first thousand. */
+/** Maximum number of findings in the text output. With --json the command prints up to a thousand. */
 const maxShown = 50
 
 const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>

@@ -65,7 +65,7 @@ const show = Command.make(
   ])
 )
 
-/** A meter differs from the events: validations were counted wrongly or not at all. */
+/** At least one meter differs from the events: validations were counted wrongly or not at all. */
 class UsageDiffers extends Schema.TaggedError<UsageDiffers>()("UsageDiffers", { message: Schema.String }) {}
 
 const check = Command.make(

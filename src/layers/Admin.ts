@@ -15,7 +15,7 @@ export const usualAdminPort = 9464
 export const adminAddress = (usualPort: number) =>
   Effect.map(AppConfig, ({ adminHost: host, adminPort }) => {
     const port = Option.getOrElse(adminPort, () => usualPort)
-    // A second replica on this machine takes the port after the default one, or one of the next. A configured port must be free.
+    // Without a configured port, a second replica on this machine takes one of the next ports. A configured port must be free.
     return Option.contains(adminPort, 0) ? Option.none() : Option.some({ host, port, ports: Option.isNone(adminPort) ? 64 : 1 })
   })
 
@@ -25,7 +25,7 @@ export const admin = (usualPort: number) =>
     Effect.gen(function* () {
       const address = yield* adminAddress(usualPort)
       if (Option.isNone(address)) return Layer.empty
-      // A worker serves only the process that started it, which combines the answers of all workers.
+      // The admin port of a worker is only for the process that started it, which combines the answers of all workers.
       const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })

@@ -18,8 +18,8 @@ import * as HttpListener from "#infra/server/HttpListener.ts"
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
 /**
- * Maximum length of a path parameter for the router. It is longer than a
- * request line, so that the endpoints reject long ids and VAT IDs.
+ * Maximum length of a path parameter for the router. It is longer than a request line can be, so that the endpoints, not the
+ * router, reject long ids and VAT IDs.
  */
 const maxParamLength = 65_536
 

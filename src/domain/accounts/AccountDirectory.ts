@@ -9,7 +9,7 @@ export const idForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
 
 /**
  * `ownPerMonth` is the limit that the operator set for this account, or null. `perMonth` is the limit that applies:
- * `ownPerMonth`, otherwise the plan's.
+ * `ownPerMonth`, otherwise the limit of the plan.
  */
 export interface AccountRecord {
   readonly accountId: string

@@ -10,8 +10,8 @@ export const ApiKeyIssued = DomainEvent.define(
 )
 
 /**
- * A key got a new secret. It keeps its id, usage and receipts. The former secret is valid until `previous_until`; null if it ended
- * at once. Secrets from earlier rotations have ended.
+ * A key got a new secret. It keeps its id, usage and receipts. The former secret is valid until `previous_until`; null if it
+ * ended at once. All older secrets are invalid.
  */
 export const ApiKeyRotated = DomainEvent.define(
   "ApiKeyRotated",

@@ -6,7 +6,7 @@ import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
-/** `perMonth` is the limit that the operator sets for this account; null means the plan's. */
+/** `perMonth` is the limit that the operator sets for this account. If it is null, the plan's limit applies. */
 export interface Terms {
   readonly plan: PlanName
   readonly perMonth: number | null

@@ -1,4 +1,4 @@
-/** The events of operators who read the log by commands, personal data included. */
+/** The events that record which operators read the log by a command. Such a command reads personal data, too. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 

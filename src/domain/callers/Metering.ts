@@ -79,7 +79,7 @@ export class Metering extends Context.Service<
      * the lifetime quota of a caller without a key is used up. The quota of a key is checked later (rule 12): `quotaRefusal`.
      */
     readonly admit: (caller: Caller) => Effect.Effect<Standing, CallRefusal | PreconditionFailed | StoreUnavailable>
-    /** Stores the event and charges the caller, if the caller and the repeated answer are unchanged. */
+    /** Stores the event and charges the caller. Fails with PreconditionFailed if the cached caller or answer has changed. */
     readonly record: (
       charge: Charge
     ) => Effect.Effect<Recorded, AlreadyRecorded | CallRefusal | PreconditionFailed | StreamExists | StoreUnavailable>

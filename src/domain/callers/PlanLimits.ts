@@ -30,7 +30,8 @@ export const usualPlans: AllPlans = {
 export class Plans extends Context.Service<Plans, AllPlans>()("vatproof/domain/callers/Plans") {}
 
 /**
- * Returns the limits of an account's keys. `perMonth` is the limit that the operator set for this account; null means the plan's.
+ * Returns the limits of an account's keys. `perMonth` is the limit that the operator set for this account. If it is null, the
+ * plan's limit applies.
  */
 export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number | bigint | null): PlanLimits => ({
   ...byName[plan],

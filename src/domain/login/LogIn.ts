@@ -75,7 +75,10 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
       }),
       /** Fails with Delayed for an email address with too many failures. */
       checkEmail: Effect.flatMap(look(ofEmail), ({ granted }) => (granted ? Effect.void : Effect.fail(new Delayed({})))),
-      /** Counts a failure. Beyond the limit it fails with RateLimitExceeded, which hides whether the password was right. */
+      /**
+       * Counts a failure. Fails with RateLimitExceeded beyond the limit, so that the client cannot see whether the password was
+       * right.
+       */
       count: Effect.gen(function* () {
         for (const bound of [ofBoth, ofClient]) yield* Effect.flatMap(take(bound), refuse)
         yield* take(ofEmail)

@@ -4,9 +4,8 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * Returns the name of the stream for the logins of a subject. A subject is an account, or a client (a keyed hash of its address)
- * whose account is unknown. Null stands for all accounts and clients that a replica cannot count one by one, because its limits
- * on subjects are reached; they share a stream.
+ * Returns the name of the stream for the logins of a subject: an account, or a client (a keyed hash of its address) whose account
+ * is unknown. Each replica counts a limited number of subjects one by one; all further ones share the stream for null.
  */
 export const loginStream = (subject: string | null): string => (subject === null ? "logins" : `logins-${subject}`)
 

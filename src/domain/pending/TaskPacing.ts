@@ -1,6 +1,7 @@
 /**
  * Decides how many tasks of each member state run at once on a replica: none while its register is unavailable, one while it is
- * degraded, and two after its recovery. After as many answers as that number, the number doubles, up to the maximum per register.
+ * degraded, and two after its recovery. Each time that many tasks have been answered, the number doubles, up to the maximum per
+ * register.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskSlots } from "#domain/pending/TaskQueue.ts"

@@ -78,7 +78,7 @@ export const computedId = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">, ...part
  */
 export const closingId = (crypto: Pick<PureCrypto, "sha256Hex">, taskId: string): string => computedId(crypto, "closed", taskId)
 
-/** The facts about a new task that its acceptance stores. */
+/** The data of a new task that the event of its acceptance stores. */
 export interface Opening {
   readonly expiresAt: DateTime.Utc
   /** Keyed hash of the request; null without an Idempotency-Key. */

@@ -24,7 +24,7 @@ import {
   validationOf
 } from "#domain/validation/ValidationQuestion.ts"
 
-/** Number of failed validations per VAT ID and caller in a sliding hour that cost nothing, because no source answered (rule 36). */
+/** Number of free validations without an answer of any source, per VAT ID and caller in a sliding hour (rule 36). */
 const uncountedOutages = { slots: 3, window: Duration.hours(1) }
 
 /** Returns a function that records a cache hit, which returns a fresh cached answer again. */

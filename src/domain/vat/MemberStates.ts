@@ -7,8 +7,8 @@
  */
 
 /**
- * One member state or Northern Ireland: its VAT prefix, its ISO 3166-1 alpha-2
- * code (only Greece differs) and the structure after the prefix.
+ * One member state or Northern Ireland: its VAT prefix, its ISO 3166-1 alpha-2 code (different from the prefix only for Greece),
+ * and the structure after the prefix.
  */
 export interface MemberState {
   readonly prefix: string

@@ -63,8 +63,8 @@ const Name = Schema.String.check(
 )
 
 /**
- * One complete event. `data` and `metadata` are the facts. The signed leaf of the event has the SHA-256 of these two in their place, has no
- * `personal`, and is otherwise the same.
+ * One complete event. The signed leaf of the event differs in two points: it has the SHA-256 of `data` and of `metadata` in their
+ * place, and it has no `personal`.
  */
 export const AuditEvent = Schema.Struct({
   causation_id: Schema.NullOr(Schema.String),

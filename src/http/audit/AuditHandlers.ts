@@ -20,7 +20,10 @@ const subjectForm = /^[\w-]{1,100}$/u
 /** Events that a stream reads from the database at a time. */
 const streamPage = 500
 
-/** Values of Cache-Control: for tiles, which never change; for the checkpoint, which changes every second; for events and proofs. */
+/**
+ * Values of Cache-Control: `forever` for tiles, which never change; `briefly` for the checkpoint, which changes every second;
+ * `never` for events and proofs.
+ */
 const forever = "public, max-age=31536000, immutable"
 const briefly = "public, max-age=1"
 const never = "private, no-store"

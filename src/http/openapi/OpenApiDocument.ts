@@ -73,7 +73,10 @@ const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParamet
   return { name, ...rest, ...described, schema: bare, ...(example === undefined ? {} : { example }) }
 }
 
-/** Completes a request body. A missing body decodes as null, so a body is optional if its schema allows null. Its schema is then the other alternative. */
+/**
+ * Completes a request body. A missing body decodes as null, so a body is optional if its schema allows null. The document then
+ * shows only the other alternative of the schema.
+ */
 const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecRequestBody) => {
   const schema = content["application/json"]?.schema
   const alternatives: ReadonlyArray<Part> = Array.isArray(schema?.anyOf) ? schema.anyOf : []

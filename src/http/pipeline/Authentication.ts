@@ -63,7 +63,7 @@ export const makeCredentialOf = Effect.map(
 
 /**
  * Creates a function that returns the pseudonym of a request's client. The pseudonym contains a keyed hash of the client's
- * address. The limits of signups and logins count by it.
+ * address. Limits on signups and logins apply to each pseudonym.
  */
 export const makeClientOf = Effect.zipWith(
   Identity,
@@ -113,8 +113,8 @@ export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { pr
 ) {}
 
 /**
- * Returns the response to a failed authentication. For an access token it has WWW-Authenticate (RFC 9110, 15.5.2); for an API key it has
- * not, because API keys have no registered scheme.
+ * Returns the response to a failed authentication. For an invalid access token the response has WWW-Authenticate (RFC 9110,
+ * 15.5.2). For an API key it has none, because API keys have no registered scheme.
  */
 const refuseLogin = (failure: FailureResponses.Failure) =>
   Effect.map(FailureResponses.failureResponse(failure), (refusal) =>

@@ -19,7 +19,7 @@ export interface ServedLine {
 }
 
 const slowMs = 1_000
-/** Each kind gets at most one line in this time. The next line has the number of omitted ones as `suppressed`. */
+/** At most one line of each kind is logged in this time. The next line has the number of omitted lines as `suppressed`. */
 const windowMs = 10_000
 
 export const make = Effect.map(AccessLog, (logsAll) => {

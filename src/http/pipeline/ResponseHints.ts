@@ -24,8 +24,9 @@ export const ResponseHints = Context.Reference<ResponseHints>("vatproof/http/pip
 })
 
 /**
- * Runs work that counts a call, and afterwards sets the counted usage for the response headers. The work gets a reference that is null until
- * the call is counted. `ResponseHints` already has the usage from before the call, because `KeyRequired` has read it.
+ * Runs work that counts a call, and afterwards sets the counted usage for the response headers. The work gets a reference of its
+ * own, which is null until the call is counted: the reference in `ResponseHints` already has the usage before the call, which
+ * `KeyRequired` has read.
  */
 export const counting = <A, E, R>(work: (standing: MutableRef.MutableRef<Standing | null>) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(ResponseHints, (hints) => {

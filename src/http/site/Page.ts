@@ -2,7 +2,7 @@
 import { HttpServerResponse } from "effect/http"
 import { pageStyle } from "#http/site/PageStyle.ts"
 
-/** The parts of a page. Those that are HTML contain only text that has gone through `escape`. */
+/** The parts of a page. Parts that are HTML must contain only text that has gone through `escape`. */
 export interface PageParts {
   /** Language tag for `lang` and Content-Language, such as `en`. */
   readonly language: string

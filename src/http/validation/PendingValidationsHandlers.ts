@@ -33,7 +33,7 @@ const makeRespond = Effect.map(Site, (site) => {
   })
 })
 
-/** Returns the question of a submission. An empty field counts as not supplied. */
+/** Converts the body of a submission to a request for a validation. An empty field counts as not supplied. */
 const requestOf = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
   input: vat_id,
   requesterVatId: requester_vat_id === "" ? null : requester_vat_id,

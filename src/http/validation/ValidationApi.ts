@@ -64,7 +64,7 @@ export const ValidationResult = Schema.Struct({
   requested_at: Timestamp
 }).annotate({ identifier: "ValidationResult", description: "The verdict" })
 
-/** The path in the syntax of the router. */
+/** The path of the endpoint, in the syntax of the router. */
 export const validatePath = "/v1/validate/:vat_id"
 
 /** The fields of company data. */

@@ -14,7 +14,7 @@ import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 export interface EmbeddedPostgresCluster {
   readonly directory: string
   readonly data: string
-  /** The path of the data folder as the server gets it. */
+  /** The path of the data folder in the arguments of the server. */
   readonly dataArgument: string
   readonly log: string
   readonly password: Redacted.Redacted

@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
       return stop
     })
 
-  /** Returns a PDF. If the client disconnects, a document in progress is finished: a new thread would cost more than the rest. */
+  /** Returns a PDF. If the client disconnects, a document in progress is finished, because a new thread would cost more. */
   const render = Effect.fn("PdfRenderer.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true

@@ -17,7 +17,10 @@ import { artifact, colours, height, rule, type Sheet, tag, write } from "#infra/
 /** In points, 72 per inch: 20 mm at the sides. */
 const margins = { top: 52, right: 57, bottom: 62, left: 57 }
 
-/** Returns the complete document, not yet ended. All its times are the receipt's, so repeated renderings are identical. */
+/**
+ * Returns the complete PDF document, which the caller must end. All its times are the receipt's, so repeated renderings are
+ * identical.
+ */
 export const receiptPages = (document: ReceiptDocument): PDFKit.PDFDocument => {
   const issuedAt = DateTime.toDateUtc(DateTime.makeUnsafe(document.issuedAt))
   const pdf = new PdfDocument({

@@ -16,7 +16,7 @@ export interface PostgresOptions {
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
 /**
- * Makes the planner use indexes. Every statement has one, and a plan that was made for a small table must stay good when the
+ * Makes the planner use indexes. Every statement has an index, and a plan that was made for a small table must stay good when the
  * table grows. The SQL functions set the same, because auditors call some of them in sessions without these settings.
  */
 const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }

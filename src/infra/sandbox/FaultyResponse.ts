@@ -21,7 +21,7 @@ export const hugeBytes = hugeStart.length + paddings * padding.length + hugeEnd.
 /** Interval between the bytes of a `drip` answer. */
 const dripMs = 200
 
-/** The wait before a reset, which discards data in flight: the first half of the body arrives first. */
+/** The wait before a reset. A reset discards data in flight, and the client must receive the first half of the body before it. */
 const settleMs = 50
 
 /** Reads a request body as UTF-8; none if it exceeds the limit. */

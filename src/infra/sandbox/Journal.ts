@@ -8,7 +8,7 @@ export type DecidedBy = typeof DecidedBy.Type
 
 /**
  * One call. `outcome` is the source's answer (`VALID`, `evatr-2001`, an error code) or the failure (`reset`). `http_status` and
- * `duration_ms` are null while the call is in flight; `http_status` also if nothing was sent. `at` is ISO 8601 in UTC.
+ * `duration_ms` are null while the call is in flight. `http_status` is also null if nothing was sent. `at` is ISO 8601 in UTC.
  */
 export const JournalEntry = Schema.Struct({
   number: Schema.Int,

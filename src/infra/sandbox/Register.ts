@@ -84,7 +84,7 @@ export const companyOf = (vatId: VatId, specimen: Specimen | undefined): Company
 /** Returns the address as VIES formats it: lines separated by `\n`. */
 export const addressOf = (company: Company): string => `${company.street}\n${company.postalCode} ${company.city}`
 
-/** Compares two texts as an officer would: ignores case, punctuation, spaces and the spelling of umlauts. */
+/** Returns true if two texts are equal apart from case, punctuation, spaces and the spelling of umlauts. */
 export const sameText = (left: string, right: string): boolean => folded(left) === folded(right)
 
 const folded = (text: string) =>

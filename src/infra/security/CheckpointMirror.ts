@@ -50,7 +50,10 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
     return yield* new MirrorFailed({ message: `CHECKPOINT_MIRROR answered with status ${status}` })
 })
 
-/** Returns a function that offers a checkpoint without waiting. Without CHECKPOINT_MIRROR it does nothing. */
+/**
+ * Returns a function that sets the checkpoint to push next, and does not wait for the push. Without CHECKPOINT_MIRROR it does
+ * nothing.
+ */
 export const make = Effect.gen(function* () {
   const { checkpointMirror } = yield* AppConfig
   if (Option.isNone(checkpointMirror)) return () => Effect.void

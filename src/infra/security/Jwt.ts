@@ -15,7 +15,9 @@ export interface JwtOptions {
 
 const algorithm = "HS256"
 
-/** A token with an audience is for another service: ours have none (RFC 7519, 4.1.3). */
+/**
+ * The claims of this service's tokens. They have no audience; a token with an audience is for another service (RFC 7519, 4.1.3).
+ */
 const Claims = Schema.Struct({
   sub: Schema.String.check(Schema.isUUID()),
   epoch: Schema.Int,

@@ -5,8 +5,8 @@ import { Integrity, type IntegrityReport } from "#domain/audit/Integrity.ts"
 import { Draining } from "#infra/server/Draining.ts"
 
 /**
- * `database` is `unknown` before the service has started. `notary` and `altered` (Integrity.ts) are reports for operators and do
- * not affect readiness: another replica has the same log.
+ * `database` is `unknown` before the service has started. `notary` and `altered` (Integrity.ts) are reports for operators. They
+ * do not affect readiness, because all replicas have the same log.
  */
 export interface ReadinessReport extends IntegrityReport {
   readonly service: "starting" | "serving" | "stopping"

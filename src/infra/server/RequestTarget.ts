@@ -1,6 +1,7 @@
 /**
- * Rewrites the path and query of a request so that the router can match every one of them. The router takes `;` in a path for the start of the
- * query and `#` for the end of both. It matches no route if an escape of the path is invalid UTF-8, and leaves such an escape in a query.
+ * Rewrites the path and query of a request so that the router can match every request. The router takes `;` in a path for the
+ * start of the query and `#` for the end of both. It matches no route if an escape of the path is invalid UTF-8, and leaves such
+ * an escape in a query.
  */
 
 /** Replaces invalid UTF-8, as in the Encoding Standard. The schemas reject it. */

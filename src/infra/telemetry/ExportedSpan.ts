@@ -10,7 +10,10 @@ import * as StatementName from "#infra/telemetry/StatementName.ts"
 /** The longest value of an attribute, in characters. */
 const maxLength = 200
 
-/** Exported attributes of OpenTelemetry's semantic conventions 1.43 (read 2026-11). Those of this service begin with `vatproof.`. */
+/**
+ * The exported attributes of OpenTelemetry's semantic conventions 1.43 (read 2026-11). Attributes that begin with `vatproof.` are
+ * exported, too.
+ */
 const exported: ReadonlySet<string> = new Set([
   "db.collection.name",
   "db.namespace",
@@ -38,8 +41,9 @@ const statementAttribute = "db.query.text"
 const failoverAttribute = "vatproof.failover"
 
 /**
- * Returns whether a span failed: a server span by a status of 500 or above, a client span by an error, and any span by a defect. A
- * typed failure fails no internal span (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#status, read 2026-11).
+ * Returns whether a span failed: a server span by a status of 500 or above, a client span by an error, and any span by a defect.
+ * An internal span does not fail by a typed failure (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#status, read
+ * 2026-11).
  */
 const isFailed = ({ attributes, kind }: ReadableSpan): boolean => {
   if (attributes[defectAttribute] === true) return true

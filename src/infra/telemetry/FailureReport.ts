@@ -57,9 +57,9 @@ const typeOf = (error: object): string => {
 }
 
 /**
- * Error classes whose PostgreSQL message is logged: they concern the server, its resources or our statement. Messages of data
- * exceptions (22), constraints (23) and raised exceptions (P0) are not logged, because they may quote a value
- * (https://www.postgresql.org/docs/17/errcodes-appendix.html, read 2026-11).
+ * The classes of PostgreSQL errors whose message is logged. They concern the server, its resources or the statement of the
+ * service. Messages of data exceptions (22), constraints (23) and raised exceptions (P0) are not logged, because they may quote a
+ * value (https://www.postgresql.org/docs/17/errcodes-appendix.html, read 2026-11).
  */
 const openClasses = new Set(["08", "25", "40", "42", "53", "54", "55", "57", "58", "XX"])
 

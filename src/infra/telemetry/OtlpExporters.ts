@@ -16,7 +16,7 @@ import { Duration, Record, Redacted } from "effect"
 import type { ExportHealth, Signal } from "#infra/telemetry/ExportHealth.ts"
 import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
 
-/** Concurrent exports per signal: one, and the next one after a timeout. */
+/** Maximum number of concurrent exports per signal: one, and a next one while the first has timed out. */
 const concurrencyLimit = 2
 
 const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExporterNodeConfigBase => ({

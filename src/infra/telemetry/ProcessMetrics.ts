@@ -116,7 +116,7 @@ export const layer = (version: string) =>
           counter("process.cpu.time", "s", "CPU time of the process", { "cpu.mode": mode }),
           () => process.cpuUsage()[mode] / microsPerSecond
         ] as const
-      // Read on request; no cost in between.
+      // These metrics are read only when they are requested, so they cost nothing in between.
       const registrations = [
         ...gauges.map(([metric, read]) => Metric.registerUnsafe(metric, context, { ...noHooks, get: () => ({ value: read() }) })),
         ...[cpu("user"), cpu("system")].map(([metric, read]) =>

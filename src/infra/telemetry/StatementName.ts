@@ -3,7 +3,7 @@
  * (https://opentelemetry.io/docs/specs/semconv/database/database-spans/, read 2026-11).
  */
 
-/** `name` is the span's: `SELECT accounts`, or only the function if the statement calls one. */
+/** `name` is the name of the span: `SELECT accounts`, or only the function if the statement calls one. */
 export interface StatementName {
   readonly name: string
   readonly attributes: ReadonlyArray<readonly [name: string, value: string]>

@@ -20,7 +20,7 @@ import {
 import { isKept } from "#infra/telemetry/ExportedSpan.ts"
 import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
 
-/** Limits: spans of one trace, and traces a second that are exported for their failures alone. */
+/** Maximum number of spans of one trace, and of unsampled traces per second that are exported because of a failure. */
 const maxSpans = 200
 const maxKeptPerSecond = 50
 

@@ -35,8 +35,8 @@ const SamplerName = Schema.Literals([
 export type SamplerName = typeof SamplerName.Type
 
 /**
- * The default sampler: one trace in twenty, unless the caller's system has decided. A configured sampler without a ratio samples
- * all traces, as OpenTelemetry specifies.
+ * The default sampler: it samples one trace in twenty, unless the caller's trace context already has a decision. A configured
+ * sampler without a ratio samples all traces, as OpenTelemetry specifies.
  */
 const usualSampler: SamplerSettings = { name: "parentbased_traceidratio", ratio: 0.05 }
 

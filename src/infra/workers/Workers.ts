@@ -46,7 +46,9 @@ export interface WorkersOptions {
 /** A worker ended before any of them listened: retrying would change nothing. */
 export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFailed", { message: Schema.String }) {}
 
-/** Milliseconds before a replacement: doubled with each consecutive failure, reset by a worker that lived long enough. */
+/**
+ * The pause before a replacement doubles with each consecutive failure. It is reset after a worker that lived for `wellAfterMs`.
+ */
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 const wellAfterMs = 60_000
@@ -55,7 +57,10 @@ const renewalTimeout = "1 minute"
 /** A replaced worker ends after its last connection (HttpListener), or after this time. */
 const retirementTimeout = "90 seconds"
 
-/** The slot of one worker and its successors. Each renewal request is answered with whether a successor listens. */
+/**
+ * The slot of one worker and its successors. `renewals` are requests to replace the worker; each completes with true if a
+ * successor listens.
+ */
 interface Slot {
   readonly number: number
   readonly renewals: Queue.Queue<Deferred.Deferred<boolean>>
