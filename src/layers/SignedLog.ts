@@ -34,7 +34,7 @@ export const notary = Layer.unwrap(
     const mirror = yield* CheckpointMirror.make
     const saveSeen = (note: string) => Effect.andThen(files.saveSeen(note), mirror(note))
     const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: files.loadSeen, saveSeen, keys: keys.value }), () => signed)
-    // The scrubber starts after the notary has recognised the history of the log.
+    // The scrubber starts after the notary has accepted the log.
     return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
   })
 ).pipe(Layer.provide(NodeHttpClient.layerUndici))

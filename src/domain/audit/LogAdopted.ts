@@ -1,4 +1,4 @@
-/** The event that an operator accepted a log whose history the notary does not know. */
+/** The event that an operator adopted a log which does not continue its signed history. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 

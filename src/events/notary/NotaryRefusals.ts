@@ -106,7 +106,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
 
   /**
    * Returns the stored tree and its newest checkpoint. Fails unless the tree matches the checkpoint, one of `verifiers` signed the
-   * checkpoint, and the tree extends the known history.
+   * checkpoint, and the tree extends `history`.
    */
   const load = Effect.fn("NotaryRefusals.load")(
     function* (history: KnownHistory, verifiers: Verifiers) {
