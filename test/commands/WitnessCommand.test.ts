@@ -72,14 +72,17 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     assert.isNull(verified.failure)
   })
 
-  it.effect("does not cosign a log that is shorter than the last cosigned checkpoint, or contradicts it", function* () {
-    const { remember, run } = yield* makeWitness
-    assert.isNull((yield* run).failure)
-    remember(2)
-    assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not extend the 2/u)
-    remember(1_000_000)
-    assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: events were removed/u)
-  })
+  it.effect(
+    "does not cosign a log that is shorter than the last cosigned checkpoint or contradicts that checkpoint",
+    function* () {
+      const { remember, run } = yield* makeWitness
+      assert.isNull((yield* run).failure)
+      remember(2)
+      assert.match((yield* run).failure ?? "", /The log contradicts itself: its \d+ events do not extend the 2/u)
+      remember(1_000_000)
+      assert.match((yield* run).failure ?? "", /but 1000000 were cosigned: events were removed/u)
+    }
+  )
 
   it.effect("rejects a response of the log that is too long, without reading all of it", function* () {
     const { runOn } = yield* makeWitness

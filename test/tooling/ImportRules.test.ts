@@ -102,7 +102,7 @@ const forms: Readonly<Record<string, Form>> = {
     text: (name, from) => `import type { Other } from "${from}"\n\nexport type ${name} = Other\n`,
     always: []
   },
-  "an import for its effects": {
+  "an import without names": {
     text: (name, from) => `import "${from}"\n\nexport const ${name} = 1\n`,
     always: ["import/no-unassigned-import"]
   },
@@ -135,14 +135,14 @@ interface Case {
 const byFolder: ReadonlyArray<Case> = Object.entries(reaches).flatMap(([folder, { may, mayNot }]) => [
   ...may.map((specifier) => ({
     folder,
-    name: `${folder} may import ${specifier}`,
+    name: `accept the import of ${specifier} in ${folder}`,
     form: importsNamespace,
     specifier,
     allowed: true
   })),
   ...mayNot.map((specifier) => ({
     folder,
-    name: `${folder} may not import ${specifier}`,
+    name: `reject the import of ${specifier} in ${folder}`,
     form: importsNamespace,
     specifier,
     allowed: false
@@ -157,7 +157,7 @@ const byForm: ReadonlyArray<Case> = Object.entries(forms).flatMap(([name, form])
     { folder: "src/http", specifier: "#events/store/EventStore.ts" },
     { folder: "src", specifier: "#test/support/Database.ts" },
     { folder: "test/domain", specifier: "../../src/domain/vat/VatId.ts" }
-  ].map((planted) => ({ ...planted, name: `${planted.folder}: ${name} that breaks a rule is rejected`, form, allowed: false }))
+  ].map((planted) => ({ ...planted, name: `reject ${name} that breaks a rule in ${planted.folder}`, form, allowed: false }))
 )
 
 const planted = [...byFolder, ...byForm].map((one, index) => {
@@ -173,5 +173,7 @@ const planted = [...byFolder, ...byForm].map((one, index) => {
 const broken = lintPlanted(Object.fromEntries(planted.map(({ path, text }) => [path, text])))
 
 describe("the import rules", () => {
-  it.each(planted)("$name", ({ path, expected }) => assert.deepStrictEqual(broken.get(path), expected))
+  it.each(planted.map((one) => [one.name, one] as const))("%s", (_, { expected, path }) =>
+    assert.deepStrictEqual(broken.get(path), expected)
+  )
 })

@@ -23,7 +23,7 @@ const reversed = (value: Schema.Json): Schema.Json => {
 }
 
 describe("canonical JSON", () => {
-  it("writes the example of RFC 8785, section 3.2.2 to 3.2.4, byte for byte", () => {
+  it("writes the example of RFC 8785, sections 3.2.2 to 3.2.4, byte for byte", () => {
     const value = decoded(String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
@@ -43,7 +43,7 @@ describe("canonical JSON", () => {
     )
   })
 
-  it("sorts keys by UTF-16 code units, as in the example of section 3.2.3", () => {
+  it("sorts keys by UTF-16 code units, as in the example of RFC 8785, section 3.2.3", () => {
     const value = {
       "\u20ac": "Euro Sign",
       "\r": "Carriage Return",
@@ -73,7 +73,7 @@ describe("canonical JSON", () => {
     )
   })
 
-  it("writes the numbers of RFC 8785, appendix B", () => {
+  it("writes the numbers in the examples of RFC 8785, appendix B", () => {
     const samples: ReadonlyArray<readonly [string, string]> = [
       ["0000000000000000", "0"],
       ["8000000000000000", "0"],

@@ -42,7 +42,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
   "A mirror of checkpoints",
   (it) => {
     it.effect(
-      "in a folder contains the newest and a daily checkpoint, from which a machine without local records starts",
+      "in a folder contains the newest and a daily checkpoint, and is read by a machine that has lost its own record",
       function* () {
         const folder = join(yield* temporaryFolder, "mirror")
         const config = yield* configured(folder)

@@ -82,7 +82,7 @@ const bzstCode = (code: string) => {
   return typeof meant === "string" ? meant : words(meant)
 }
 
-layer(parts, { excludeTestServices: true })("the clients of both sources understand the sandbox's answers", (it) => {
+layer(parts, { excludeTestServices: true })("the clients of both sources read the sandbox's answers correctly", (it) => {
   for (const [ending, magic] of magicNumbers) {
     it.effect(`for the magic number ${ending}: ${magic.meaning}`, function* () {
       const hasty = yield* Hasty
@@ -105,7 +105,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources underst
     })
   }
 
-  it.effect("with names, consultation numbers and letters", function* () {
+  it.effect("for names, consultation numbers and letters", function* () {
     const vies = yield* Vies.Vies
     const bzst = yield* Bzst.Bzst
     const vatId = id(vatIdEnding("AT", "999120"))
@@ -125,7 +125,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources underst
     assert.deepStrictEqual([partial.status, partial.evidence.http_status, partial.name_match], ["evatr-0003", 400, null])
   })
 
-  it.effect("with validity dates, in both formats", function* () {
+  it.effect("for validity dates, in both formats", function* () {
     const bzst = yield* Bzst.Bzst
     for (const prefix of ["AT", "RO", "PT", "SK"]) {
       const answer = yield* bzst.ask({ vatId: id(vatIdEnding(prefix, "992006")), requester, company: null })
@@ -133,7 +133,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources underst
     }
   })
 
-  it.effect("about the availability of the member states", function* () {
+  it.effect("for the availability of the member states", function* () {
     const vies = yield* (yield* Vies.Vies).status
     assert.isTrue(vies.available)
     assert.strictEqual(vies.memberStates.size, 28)

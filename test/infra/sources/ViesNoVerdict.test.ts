@@ -27,31 +27,31 @@ const unavailable = { source: "vies", reason: "unavailable", scope: "source", re
 const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["an unknown code", viesError("GREMLINS"), { ...unavailable, code: "GREMLINS" }],
   ["an envelope without errors", { actionSucceed: false }, malformed],
-  ["an envelope without an error in it", { actionSucceed: false, errorWrappers: [] }, malformed],
+  ["an envelope with an empty list of errors", { actionSucceed: false, errorWrappers: [] }, malformed],
   ["an envelope with an error that is a number", { actionSucceed: false, errorWrappers: [{ error: 7 }] }, malformed],
   ["an envelope with a very long error", viesError("x".repeat(100_000)), malformed],
   ["an envelope around a verdict", { ...viesAnswer, ...viesError("TIMEOUT") }, { reason: "timeout", code: "TIMEOUT" }],
-  ["an odd envelope around a verdict", { ...viesAnswer, actionSucceed: false, errorWrappers: "x" }, malformed],
+  ["a malformed envelope around a verdict", { ...viesAnswer, actionSucceed: false, errorWrappers: "x" }, malformed],
   [
     "an error beside a verdict, without an envelope",
     { ...viesAnswer, valid: false, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
     { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
   ],
   [
-    "an error in the envelope of a success",
+    "an error beside a verdict, in an envelope that reports success",
     { ...viesAnswer, valid: false, actionSucceed: true, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
     { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
   ],
   [
-    "the other endpoint's error beside a verdict",
+    "an error of the other VIES endpoint beside a verdict",
     { ...viesAnswer, valid: false, userError: "MS_MAX_CONCURRENT_REQ" },
     { reason: "throttled", code: "MS_MAX_CONCURRENT_REQ" }
   ],
-  ["an odd error of the other endpoint beside a verdict", { ...viesAnswer, valid: false, userError: 7 }, malformed],
-  ["odd errors beside a verdict", { ...viesAnswer, errorWrappers: "x" }, malformed],
-  ["a verdict in an odd envelope", { ...viesAnswer, actionSucceed: "yes" }, malformed],
-  ["the envelope of a success without a verdict", { actionSucceed: true }, malformed],
-  ["the format of the other endpoint", { isValid: true, userError: "VALID", vatNumber: "45274649" }, malformed],
+  ["a malformed error of the other VIES endpoint beside a verdict", { ...viesAnswer, valid: false, userError: 7 }, malformed],
+  ["malformed errors beside a verdict", { ...viesAnswer, errorWrappers: "x" }, malformed],
+  ["a verdict in a malformed envelope", { ...viesAnswer, actionSucceed: "yes" }, malformed],
+  ["an envelope that reports success without a verdict", { actionSucceed: true }, malformed],
+  ["the format of the other VIES endpoint", { isValid: true, userError: "VALID", vatNumber: "45274649" }, malformed],
   ["a field valid that is a string", { ...viesAnswer, valid: "true" }, malformed],
   ["a field valid that is a number", { ...viesAnswer, valid: 1 }, malformed],
   ["a field valid that is null", { ...viesAnswer, valid: null }, malformed],
