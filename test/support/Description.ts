@@ -63,3 +63,6 @@ export const json = Schema.decodeUnknownSync(Schema.Json)(openApi)
 export const operations = Object.entries(described.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, method, path, operation }))
 )
+
+/** The operations as rows of a table of tests. Vitest prints only 40 characters of `$name`, but the whole first cell. */
+export const namedOperations = operations.map((operation) => [operation.name, operation] as const)

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { statusOf } from "#http/pipeline/Errors.ts"
-import { described, json, operations } from "#test/support/Description.ts"
+import { described, json, namedOperations, operations } from "#test/support/Description.ts"
 
 /** Returns all objects within a value, with their paths. */
 const partsOf = (value: unknown, place = "#"): ReadonlyArray<{ readonly place: string; readonly part: object }> => {
@@ -15,7 +15,7 @@ const parts = partsOf(json)
 const placesOf = (isMeant: (part: { readonly [key: string]: unknown }) => boolean) =>
   parts.filter(({ part }) => isMeant({ ...part })).map(({ place }) => place)
 
-it.each(operations)("$name has a description, as has each of its parameters", ({ operation }) => {
+it.each(namedOperations)("%s has a description, as has each of its parameters", (_, { operation }) => {
   const { description = "", parameters, summary = "", tags } = operation
   assert.isNotEmpty(summary)
   assert.isNotEmpty(description)
@@ -28,7 +28,7 @@ it.each(operations)("$name has a description, as has each of its parameters", ({
   for (const tag of tags) assert.isTrue(named.has(tag), tag)
 })
 
-it.each(operations)("$name declares exactly the parameters of its path", ({ operation, path }) => {
+it.each(namedOperations)("%s declares exactly the parameters of its path", (_, { operation, path }) => {
   const inPath = operation.parameters.filter((parameter) => parameter.in === "path")
   assert.deepStrictEqual(
     Array.from(path.matchAll(/\{(\w+)\}/gu), ([, name]) => name),
@@ -38,17 +38,20 @@ it.each(operations)("$name declares exactly the parameters of its path", ({ oper
   assert.notMatch(path, /[*:]/u)
 })
 
-it.each(operations)("$name refers to the shared error body, and explains the error codes that it can return", ({ operation }) => {
-  for (const [status, { content, description }] of Object.entries(operation.responses)) {
-    if (Number(status) < 400) continue
-    assert.deepStrictEqual(content["application/json"]?.schema, { $ref: "#/components/schemas/Error" }, status)
-    const lines = description.split("\n")
-    for (const line of lines) assert.match(line, /^- `[A-Z_]+`: .+\.$/u, status)
-    for (const [, code] of description.matchAll(/^- `([A-Z_]+)`/gmu)) {
-      assert.strictEqual(Object.entries(statusOf).find(([one]) => one === code)?.[1], Number(status), code)
+it.each(namedOperations)(
+  "%s refers to the shared error body, and explains the error codes that it can return",
+  (_, { operation }) => {
+    for (const [status, { content, description }] of Object.entries(operation.responses)) {
+      if (Number(status) < 400) continue
+      assert.deepStrictEqual(content["application/json"]?.schema, { $ref: "#/components/schemas/Error" }, status)
+      const lines = description.split("\n")
+      for (const line of lines) assert.match(line, /^- `[A-Z_]+`: .+\.$/u, status)
+      for (const [, code] of description.matchAll(/^- `([A-Z_]+)`/gmu)) {
+        assert.strictEqual(Object.entries(statusOf).find(([one]) => one === code)?.[1], Number(status), code)
+      }
     }
   }
-})
+)
 
 it("the error body is a component with all error codes, and the introduction explains each code", () => {
   assert.containSubset(described.components.schemas["Error"], {
@@ -71,9 +74,9 @@ const waits: Readonly<Record<string, ReadonlyArray<string>>> = {
   submitBatch: ["409"]
 }
 
-it.each(operations)(
-  "$name declares Retry-After for exactly the statuses that send it, and declares no header without a description",
-  ({ operation }) => {
+it.each(namedOperations)(
+  "%s declares Retry-After for exactly the statuses that send it, and declares no header without a description",
+  (_, { operation }) => {
     const waiting = ["429", "503", ...(waits[operation.operationId] ?? [])]
     for (const [status, { headers }] of Object.entries(operation.responses)) {
       assert.strictEqual("Retry-After" in headers, waiting.includes(status), status)
@@ -153,6 +156,6 @@ it("only the words and letters of a comparison are closed enums; clients must ex
   })
 })
 
-it.each(operations)("$name declares an error response", ({ operation }) =>
+it.each(namedOperations)("%s declares an error response", (_, { operation }) =>
   assert.isTrue(Object.keys(operation.responses).some((status) => status.startsWith("4")))
 )

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
-import { described, operations } from "#test/support/Description.ts"
+import { described, namedOperations } from "#test/support/Description.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import { why } from "#test/support/Operations.ts"
 import { whileLocked } from "#test/support/Outages.ts"
@@ -315,7 +315,7 @@ const hasExamples = (content: unknown) =>
 /** Media types of pages and files, which have no example. */
 const files = new Set(["text/html", "application/pdf", "application/octet-stream"])
 
-it.each(operations)("$name has an example of its body and of each response", ({ operation }) => {
+it.each(namedOperations)("%s has an example of its body and of each response", (_, { operation }) => {
   for (const content of Object.values(operation.requestBody?.content ?? {})) assert.isTrue(hasExamples(content))
   for (const [status, { content, description }] of Object.entries(operation.responses)) {
     for (const [type, body] of Object.entries(content)) {
