@@ -7,6 +7,7 @@ import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as Metrics from "#domain/kernel/Metrics.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { closingId, quotaDelay, quotaFailure, retryDelay } from "#domain/validation/PendingValidation.ts"
@@ -45,6 +46,7 @@ const closed: Outcome = { _tag: "Closed" }
 const makeAttempt = Effect.gen(function* () {
   const crypto = yield* Crypto
   const identity = yield* Identity
+  const keyedHash = yield* KeyedHash
   const queue = yield* TaskQueue
   const bzstPacing = yield* BzstPacing.make
   const { validate } = yield* ValidateVatId
@@ -60,7 +62,9 @@ const makeAttempt = Effect.gen(function* () {
     if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
     const { limit, used } = yield* identity.refreshKeyId(keyId)
     const isForBzst = request.company !== null || vatId.startsWith("DE")
-    const question = `${vatId}/${request.requesterVatId ?? ""}`
+    // Other company data is another question. Its keyed hash keeps the data out of the table of rate limits.
+    const company = request.company === null ? "" : keyedHash.of("bzst", JSON.stringify(request.company))
+    const question = `${vatId}/${request.requesterVatId ?? ""}/${company}`
     const bzstWait = isForBzst ? yield* bzstPacing(question, task.attempts) : Duration.zero
     // Only the BZSt issues qualified confirmations.
     if (request.company !== null && Duration.isPositive(bzstWait))

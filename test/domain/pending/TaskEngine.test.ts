@@ -3,6 +3,7 @@ import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "e
 import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import {
   ApiKeyRequired,
@@ -144,6 +145,7 @@ const engine = (queue: Layer.Layer<TaskQueue>, validations: Layer.Layer<Validate
     TaskSignals.layer,
     NodeCrypto.layer,
     Layer.mock(Identity, identity),
+    Layer.succeed(KeyedHash, { of: (_, text) => text }),
     sources,
     validations
   ] as const

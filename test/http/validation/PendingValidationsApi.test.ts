@@ -119,6 +119,10 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
       const again = yield* service.get(`${path}/${yield* idOf(reply)}`, { key })
       assert.deepStrictEqual(again.body, reply.body)
     }
+    // Only the same question waits for five minutes.
+    const corrected = { ...asked, company: { ...company, name: "Other GmbH" } }
+    const second = yield* service.post(path, corrected, { key, headers: soon })
+    assert.containSubset(second, { status: 200, body: { qualified_confirmation: { name_match: "mismatch" } } })
     assertProblem(yield* service.post(path, asked, { key: yield* service.newKey, headers: later }), "PAYMENT_REQUIRED")
   })
 
