@@ -108,6 +108,8 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
 -- The third column of tasks_open is the batch, or the zero UUID for a single validation.
 CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, coalesce(batch_id, '00000000-0000-0000-0000-000000000000'::uuid), due_at)
   WHERE closed_by IS NULL;
+-- Tasks that wait for quota.
+CREATE INDEX IF NOT EXISTS tasks_paused ON vatproof.tasks (key_id, due_at) WHERE closed_by IS NULL AND failure = 'QUOTA';
 CREATE INDEX IF NOT EXISTS tasks_expiry ON vatproof.tasks (expires_at) WHERE closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_key ON vatproof.tasks (key_id, state, position) WHERE batch_id IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_vat_id ON vatproof.tasks (key_id, vat_id, state, position) WHERE batch_id IS NULL;

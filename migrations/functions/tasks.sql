@@ -151,6 +151,41 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Makes tasks that wait for quota due if their key has quota again: after a change of the plan, or in a new month. Reads up to 1,000 keys after the
+-- key p_after, and makes up to 1,000 tasks due, no more of a key than it has quota for. Returns the last key, which is null after the last key with
+-- such tasks, and the number of tasks. p_meter has the same meaning as in find_callers. p_limits has the validations per month of the plans p_plans.
+CREATE OR REPLACE FUNCTION vatproof.resume_tasks(p_log smallint, p_after uuid, p_meter text, p_plans text[], p_limits bigint[])
+RETURNS TABLE (last_key uuid, resumed int) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+AS $$
+DECLARE
+  max_keys CONSTANT int := 1000;
+  max_tasks CONSTANT int := 1000;
+  quota bigint;
+  paused uuid;
+BEGIN
+  last_key := p_after;
+  resumed := 0;
+  FOR i IN 1 .. max_keys LOOP
+    SELECT n.key_id INTO last_key FROM tasks n WHERE n.closed_by IS NULL AND n.failure = 'QUOTA' AND n.key_id > last_key ORDER BY n.key_id LIMIT 1;
+    EXIT WHEN NOT FOUND;
+    SELECT coalesce(a.per_month, p_limits[array_position(p_plans, a.plan)])
+        - coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = replace(p_meter, '{key}', last_key::text)), 0) INTO quota
+      FROM (SELECT f.account_id FROM api_keys f WHERE f.key_id = last_key LIMIT 1) AS k
+      CROSS JOIN LATERAL (SELECT f.plan, f.per_month FROM accounts f WHERE f.account_id = k.account_id LIMIT 1) AS a;
+    CONTINUE WHEN quota IS NULL OR quota <= 0;
+    -- SKIP LOCKED prevents a deadlock with an append that closes tasks.
+    FOR paused IN SELECT d.task_id FROM tasks d WHERE d.key_id = last_key AND d.closed_by IS NULL AND d.failure = 'QUOTA' AND d.claim IS NULL
+      ORDER BY d.due_at LIMIT least(quota, max_tasks - resumed) FOR UPDATE SKIP LOCKED
+    LOOP
+      UPDATE tasks t SET failure = NULL, due_at = clock_timestamp() WHERE t.log_id = p_log AND t.task_id = paused;
+      resumed := resumed + 1;
+    END LOOP;
+    EXIT WHEN resumed = max_tasks;
+  END LOOP;
+  RETURN NEXT;
+END $$;
+
 -- Returns tasks by id. Omits unknown ids and items of batches. LIMIT 1 forces a nested loop over the ids.
 CREATE OR REPLACE FUNCTION vatproof.find_tasks(p_log smallint, p_tasks uuid[])
 RETURNS TABLE (task_id uuid, "position" bigint, key_id uuid, vat_id text, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint,

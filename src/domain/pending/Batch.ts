@@ -114,7 +114,9 @@ export interface TaskCounts {
   readonly longestQueue: number
 }
 
+/** An accepted batch with its progress. `isPaused`: tasks wait for quota, and the quota of the key is used up. */
 export interface BatchRecord extends BatchFacts {
+  readonly isPaused: boolean
   readonly counts: TaskCounts & { readonly pending: number }
 }
 

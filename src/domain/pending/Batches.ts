@@ -1,6 +1,7 @@
 /** The use cases of batches: submit, read, wait, cancel. BatchOpening turns the items into tasks, which the task engine answers. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { Identity } from "#domain/callers/Identity.ts"
 import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -98,24 +99,40 @@ const makeUpload = Effect.gen(function* () {
   return { accept, hashOf }
 })
 
+/** Creates a function that counts the items of a batch by state. */
+const makeCounted = Effect.gen(function* () {
+  const identity = yield* Identity
+  const store = yield* BatchStore
+
+  const isQuotaUsedUp = (keyId: string) =>
+    identity.refreshKeyId(keyId).pipe(
+      Effect.map(({ limit, used }) => used >= limit),
+      Effect.catchTag("InvalidApiKey", () => Effect.succeed(false))
+    )
+
+  const counted = Effect.fnUntraced(function* (batch: BatchFacts): Effect.fn.Return<BatchRecord, StoreUnavailable> {
+    const counts = yield* store.count(batch.batchId)
+    const pending = batch.items - batch.malformed - batch.duplicates - counts.final - counts.expired - counts.cancelled
+    const isPaused = counts.waitForQuota > 0 && !batch.isCancelled && (yield* isQuotaUsedUp(batch.keyId))
+    return { ...batch, isPaused, counts: { ...counts, pending } }
+  })
+
+  return counted
+})
+
 const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const store = yield* BatchStore
   const signals = yield* TaskSignals
   const once = yield* IdempotencyRules.makeOnce
   const upload = yield* makeUpload
+  const counted = yield* makeCounted
   const waiters = yield* Semaphore.make(maxWaiting)
 
   const find = Effect.fnUntraced(function* (keyId: string, batchId: string) {
     const batch = yield* store.find(keyId, batchId)
     return batch ?? (yield* new BatchNotFound({}))
   })
-
-  const counted = (batch: BatchFacts) =>
-    Effect.map(store.count(batch.batchId), (counts): BatchRecord => {
-      const ended = counts.final + counts.expired + counts.cancelled
-      return { ...batch, counts: { ...counts, pending: batch.items - batch.malformed - batch.duplicates - ended } }
-    })
 
   /** Waits until no item of the batch is pending, at most for `wait`. */
   const awaitEnd = Effect.fnUntraced(function* (batchId: string, wait: Duration.Duration) {

@@ -24,6 +24,8 @@ import { ValidateVatId, type ValidationFailure } from "#domain/validation/Valida
 const poll = Duration.seconds(1)
 /** Minimum interval between two claims of a replica, because each claim reads the tasks of all member states. */
 const betweenClaims = Duration.millis(50)
+/** Interval between two searches for tasks that wait for quota and whose key has quota again. */
+const resumeEvery = Duration.seconds(5)
 /** Interval at which leases are extended: a third of their length (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
 
@@ -188,6 +190,14 @@ const make = Effect.gen(function* () {
     logDefects("Looking for validations that wait for an answer failed unexpectedly; retrying in 1 s", poll),
     Effect.flatMap((busy) => Effect.andThen(Effect.sleep(betweenClaims), busy === true ? Effect.void : signals.awaitWork(poll))),
     Effect.forever,
+    Effect.forkScoped
+  )
+
+  yield* queue.resume.pipe(
+    Effect.flatMap((resumed) => (resumed > 0 ? signals.wake : Effect.void)),
+    Effect.catchTag("StoreUnavailable", () => Effect.void),
+    logDefects("Resuming validations that wait for quota failed unexpectedly; retrying in 5 s"),
+    Effect.repeat(Schedule.spaced(resumeEvery)),
     Effect.forkScoped
   )
 

@@ -58,6 +58,11 @@ export class TaskQueue extends Context.Service<
      * Releases a task, which is due again after `wait`. `failure` is the reason (`vies:MS_UNAVAILABLE`); null keeps the last reason.
      */
     readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
+    /**
+     * Makes tasks that wait for quota due if their key has quota again, at most 1,000. Returns their number. Each call continues with the
+     * keys after those of the previous call.
+     */
+    readonly resume: Effect.Effect<number, StoreUnavailable>
     /** Reads the accepted validation of a task. */
     readonly accepted: (task: ClaimedTask) => Effect.Effect<AcceptedTask, StoreUnavailable>
     /** Closes an open task without an answer. */

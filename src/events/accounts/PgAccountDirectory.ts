@@ -13,13 +13,11 @@ import {
 import { emailKey } from "#domain/email/EmailAddress.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { type BillingPeriod, keyMeter } from "#domain/callers/Usage.ts"
+import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "5 seconds"
-
-/** Placeholder for the key's id in the name of a meter. The database replaces it by the id of each row. */
-const keyPlaceholder = "{key}"
 
 const AccountRow = Schema.Struct({
   account_id: Schema.String,

@@ -111,7 +111,7 @@ const anonymousCallerOf = ({ anonymous }: AllPlans, addressHash: string): Anonym
 const keyStream = (keyId: string) => `key-${keyId}`
 
 /** Placeholder for the key's id in the name of a meter. The database replaces it by the id of each key. */
-const keyPlaceholder = "{key}"
+export const keyPlaceholder = "{key}"
 
 /** Creates a function that finds a key by its hash. All waiting lookups share one statement. */
 const makeFindKey = Effect.gen(function* () {

@@ -2,11 +2,14 @@
  * The queue of tasks in vatproof.tasks. The append writes the columns that derive from events. The functions in
  * migrations/functions/tasks.sql write the columns of the schedule.
  */
-import { Duration, Effect, Layer, Schema } from "effect"
+import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { Plans } from "#domain/callers/PlanLimits.ts"
+import { billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { closingId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
 import { type AcceptedTask, type ClaimedTask, type TaskEnd, type TaskSlots, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
@@ -97,11 +100,42 @@ const makeSchedule = Effect.gen(function* () {
   return { claim, keep, defer }
 })
 
+const noKey = "00000000-0000-0000-0000-000000000000"
+
+/** Creates the effect that resumes tasks whose key has quota again. */
+const makeResume = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const plans = Object.entries((yield* Plans).byName)
+  const names = sqlArray(
+    plans.map(([name]) => name),
+    elementType.text
+  )
+  const limits = sqlArray(
+    plans.map(([, { perMonth }]) => BigInt(perMonth)),
+    elementType.int8
+  )
+  const resumeAfter = SqlSchema.findOne({
+    Request: Schema.Struct({ after: Schema.String, meter: Schema.String }),
+    Result: Schema.Struct({ last_key: Schema.NullOr(Schema.String), resumed: Schema.Int }),
+    execute: ({ after, meter }) => sql`SELECT last_key, resumed
+      FROM vatproof.resume_tasks(${logId}::smallint, ${after}::uuid, ${meter}, ${names}, ${limits})`
+  })
+  let after = noKey
+
+  return Effect.gen(function* () {
+    const meter = keyMeter(keyPlaceholder, billingPeriod(yield* DateTime.now))
+    const { last_key, resumed } = yield* resumeAfter({ after, meter }).pipe(QueryPolicy.withRetry("0 millis"))
+    after = last_key ?? noKey
+    return resumed
+  })
+})
+
 const make = Effect.gen(function* () {
   const events = yield* EventStore
   const crypto = yield* Crypto
   const documentsOf = yield* PersonalDocument.makeVerified
   const schedule = yield* makeSchedule
+  const resume = yield* makeResume
 
   const accepted = Effect.fnUntraced(function* ({ accountId, batchId, keyId, position, vatId }: ClaimedTask) {
     const defaults = { forceLive: false, requesterVatId: null, company: null, reference: null }
@@ -125,7 +159,7 @@ const make = Effect.gen(function* () {
     yield* events.appendFact(`key-${task.keyId}`, event, identity)
   })
 
-  return TaskQueue.of({ ...schedule, accepted, close })
+  return TaskQueue.of({ ...schedule, resume, accepted, close })
 })
 
 export const layer = Layer.effect(TaskQueue, make)

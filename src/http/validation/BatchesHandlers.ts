@@ -200,9 +200,8 @@ const assumed = { concurrency: 10, call: Duration.seconds(1) }
 /** Returns the JSON of a batch. */
 const shown = (caller: KeyCaller, batch: BatchRecord) =>
   Effect.map(Clock.currentTimeMillis, (nowMs) => {
-    const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, items, malformed } = batch
-    const { cancelled, expired, final, longestQueue, pending, waitForQuota } = counts
-    const isPaused = waitForQuota > 0 && !isCancelled
+    const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, isPaused, items, malformed } = batch
+    const { cancelled, expired, final, longestQueue, pending } = counts
     const resets = DateTime.formatIso(caller.period.end)
     const remainingMs = Math.ceil(longestQueue / assumed.concurrency) * Duration.toMillis(assumed.call)
     const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))

@@ -61,6 +61,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
           return due.splice(0, free).map(claimed)
         }),
       keep: () => Effect.void,
+      resume: Effect.succeed(0),
       defer: ({ taskId }, wait) =>
         Effect.sync(() => void waiting.push({ taskId, dueMs: clock.currentTimeMillisUnsafe() + Duration.toMillis(wait) })),
       accepted: () =>

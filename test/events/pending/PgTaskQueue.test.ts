@@ -1,5 +1,6 @@
 import { DateTime, Effect, Layer } from "effect"
 import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
+import { Plans, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { ValidationAccepted } from "#domain/validation/PendingValidation.ts"
@@ -29,7 +30,7 @@ const appendBatch = (batch_id: string, items: number) => {
 
 const queue = PgTaskQueue.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provide([NodeCrypto.layer, Integrity.layer])
+  Layer.provide([NodeCrypto.layer, Integrity.layer, Layer.succeed(Plans, usualPlans)])
 )
 
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
@@ -45,6 +46,31 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
     // Each claim starts with a random batch. All 20 claims go to one batch once in half a million runs.
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
+  })
+
+  it.effect("resumes no more tasks of a key than it has quota for", function* () {
+    const { resume } = yield* TaskQueue
+    const batch = "019371c0-5f00-7000-8000-0000000000bd"
+    yield* appendBatch(batch, 5)
+    const pause = MigratedDatabase.execute(
+      `UPDATE vatproof.tasks SET failure = 'QUOTA', due_at = now() + interval '30 minutes' WHERE batch_id = '${batch}'`
+    )
+    yield* pause
+    assert.strictEqual(yield* resume, 0, "no key")
+    yield* MigratedDatabase.execute(
+      `INSERT INTO vatproof.accounts (account_id, plan, per_month, created_at) VALUES ('${account_id}', 'free', 3, now())`
+    )
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.api_keys (key_id, account_id, key_sha256, prefix, issued_at)
+      VALUES ('${key_id}', '${account_id}', sha256(''), 'svc_live_123', now())`)
+    assert.strictEqual(yield* resume, 3)
+    assert.strictEqual(yield* resume, 2, "the resumed tasks are not charged yet")
+    yield* pause
+    yield* MigratedDatabase.execute(
+      `INSERT INTO vatproof.meters (log_id, meter_id, used) VALUES (0, 'key-${key_id}/' || to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM'), 3)`
+    )
+    assert.strictEqual(yield* resume, 0, "the month is used up")
+    yield* MigratedDatabase.execute("UPDATE vatproof.accounts SET per_month = NULL")
+    assert.strictEqual(yield* resume, 5)
   })
 
   it.effect("reports the number of tasks by state, and the age of the oldest task that is not paused for a quota", function* () {

@@ -179,7 +179,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.notProperty(paused.body, "valid")
     assert.match((yield* command("projections", "list")).output, /^Accepted validations: .* 1 paused for a quota/mu)
     yield* RunningService.setQuota(key, 2)
-    yield* change(id, "due_at = now()")
+    yield* service.travel("5 seconds")
     const final = yield* until(service.get(`${path}/${id}`, { key, query: { wait: "20" } }), "final")
     assert.containSubset(final.body, { status: "final", valid: true })
     assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "2/2")
