@@ -9,7 +9,7 @@ import * as LogPeriod from "#domain/audit/LogPeriod.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
-import { leftOutJson, leftOutSentence } from "#app/commands/Extent.ts"
+import { leftOutJson, leftOutSentence } from "#app/commands/ExportExtent.ts"
 
 /** Creates the option for the start or the end of the exported period. `momentOf` parses a UTC day or a time. */
 const bound = (name: string, description: string, momentOf: (text: string) => Option.Option<DateTime.Utc>) =>

@@ -18,7 +18,7 @@ import * as Progress from "#app/commands/Progress.ts"
 import { proofFiles } from "#app/commands/ProofFiles.ts"
 import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 import * as Witnesses from "#app/commands/Witnesses.ts"
-import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/Extent.ts"
+import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/ExportExtent.ts"
 
 /** The verification found defects in the log: the command ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}

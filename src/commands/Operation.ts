@@ -5,7 +5,7 @@ import { Flag } from "effect/cli"
 import * as Operator from "#app/layers/Operator.ts"
 import { escaped, printable } from "#domain/kernel/PlainText.ts"
 import { noRequest, RequestContext } from "#domain/kernel/RequestContext.ts"
-import { type BillingPeriod, billingPeriod } from "#domain/callers/Usage.ts"
+import { type BillingPeriod, billingPeriod } from "#domain/callers/BillingPeriod.ts"
 
 export const json = Flag.Boolean("json").pipe(Flag.withDefault(false), Flag.withDescription("Print JSON, for scripts"))
 

@@ -5,7 +5,7 @@ import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#dom
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
 import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
-import { computedId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
+import { computedId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.ts"

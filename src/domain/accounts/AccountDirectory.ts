@@ -2,7 +2,7 @@
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import type { BillingPeriod } from "#domain/callers/Usage.ts"
+import type { BillingPeriod } from "#domain/callers/BillingPeriod.ts"
 
 /** Ids of accounts and keys are UUIDs; other text is not an id. */
 export const idForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu

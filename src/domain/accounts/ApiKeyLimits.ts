@@ -5,7 +5,7 @@
 import { DateTime, Duration } from "effect"
 import type { AccountState } from "#domain/accounts/Account.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 
 const maxActiveKeys = 25
 const maxIssuedPerPeriod = 50

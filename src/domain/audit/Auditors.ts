@@ -32,7 +32,7 @@ export interface AuditorEntry extends Auditor {
 }
 
 /** The name, scope and expiry of a new auditor. */
-export interface Admission {
+export interface NewAuditor {
   readonly name: string
   readonly accountId: string | null
   readonly expiresAt: DateTime.Utc
@@ -43,7 +43,7 @@ export class Auditors extends Context.Service<
   {
     /** Adds an auditor and returns the token, which is shown once. */
     readonly add: (
-      admission: Admission
+      auditor: NewAuditor
     ) => Effect.Effect<{ readonly auditorId: string; readonly token: Redacted.Redacted }, UnknownAccount | StoreUnavailable>
     /** Returns up to 1,000 auditors, newest first. */
     readonly list: Effect.Effect<ReadonlyArray<AuditorEntry>, StoreUnavailable>

@@ -1,7 +1,7 @@
 /** The caller: an API key of an account, or an anonymous client address. */
 import type { DateTime } from "effect"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
-import type { BillingPeriod } from "#domain/callers/Usage.ts"
+import type { BillingPeriod } from "#domain/callers/BillingPeriod.ts"
 
 interface CallerBase {
   /** Name of the stream with this caller's validations. */

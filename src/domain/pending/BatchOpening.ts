@@ -10,7 +10,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import { closingId, computedId, quotaDelay, quotaFailure } from "#domain/validation/PendingValidation.ts"
+import { closingId, computedId, quotaDelay, quotaFailure } from "#domain/validation/ValidationTask.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
 /** Polling interval for batches that other replicas accepted, or left unfinished when they stopped. */

@@ -12,7 +12,7 @@ import * as BatchIntake from "#domain/pending/BatchIntake.ts"
 import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import { computedId } from "#domain/validation/PendingValidation.ts"
+import { computedId } from "#domain/validation/ValidationTask.ts"
 
 /** The batch does not exist or belongs to another key. The message does not distinguish the two. */
 export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNotFound", {}) {

@@ -1,6 +1,6 @@
 /** The tasks that wait for an answer, shared by all replicas. */
 import { Context, type Duration, type Effect } from "effect"
-import type { CancelReason } from "#domain/validation/PendingValidation.ts"
+import type { CancelReason } from "#domain/validation/ValidationTask.ts"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 

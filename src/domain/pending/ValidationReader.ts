@@ -1,6 +1,6 @@
 /** Reads the accepted validations of an API key. */
 import { Context, type DateTime, type Effect, type Option } from "effect"
-import type { ValidationState } from "#domain/validation/PendingValidation.ts"
+import type { ValidationState } from "#domain/validation/ValidationTask.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 

@@ -10,7 +10,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
-import { computedId } from "#domain/validation/PendingValidation.ts"
+import { computedId } from "#domain/validation/ValidationTask.ts"
 
 const window = Duration.hours(24)
 

@@ -15,7 +15,7 @@ import {
 } from "#domain/receipts/ConfirmationRules.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
-import { documentOf, ValidationAccepted, type ValidationTask } from "#domain/validation/PendingValidation.ts"
+import { documentOf, ValidationAccepted, type ValidationTask } from "#domain/validation/ValidationTask.ts"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import type { Receipt } from "#domain/receipts/Receipt.ts"
 import * as VatIds from "#domain/vat/VatId.ts"

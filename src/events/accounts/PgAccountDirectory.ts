@@ -12,7 +12,7 @@ import {
 } from "#domain/accounts/AccountDirectory.ts"
 import { emailKey } from "#domain/email/EmailAddress.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
-import { type BillingPeriod, keyMeter } from "#domain/callers/Usage.ts"
+import { type BillingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"

@@ -3,7 +3,7 @@ import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AuditorAdded, AuditorRevoked, auditorStream, generateToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
 import {
-  type Admission,
+  type NewAuditor,
   type AuditorEntry,
   Auditors,
   InvalidAuditorToken,
@@ -31,7 +31,7 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const { findAccount, findAll, findById, findByToken } = yield* makeReads
 
-  const add = Effect.fn("PgAuditors.add")(function* ({ accountId, expiresAt, name }: Admission) {
+  const add = Effect.fn("PgAuditors.add")(function* ({ accountId, expiresAt, name }: NewAuditor) {
     if (accountId !== null && (yield* findAccount(accountId)).length === 0) return yield* new UnknownAccount({ accountId })
     const auditorId = crypto.uuidV7()
     const token = yield* generateToken(crypto)

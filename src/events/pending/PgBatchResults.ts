@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { batchItems, BatchItemsAccepted, type BatchResult } from "#domain/pending/Batch.ts"
-import { ValidationState } from "#domain/validation/PendingValidation.ts"
+import { ValidationState } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"

@@ -15,7 +15,7 @@ import {
 } from "#domain/pending/Batch.ts"
 import { type BatchChunk, BatchSpool, type NewBatch, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
-import { computedId } from "#domain/validation/PendingValidation.ts"
+import { computedId } from "#domain/validation/ValidationTask.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { AppendCommand } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"

@@ -3,7 +3,7 @@ import { Effect, Exit, Layer, Option, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 import { ConfirmationRefused, ReceiptIssued, wholeReceipt } from "#domain/receipts/Receipt.ts"
-import { ValidationAccepted, ValidationCancelled, ValidationState } from "#domain/validation/PendingValidation.ts"
+import { ValidationAccepted, ValidationCancelled, ValidationState } from "#domain/validation/ValidationTask.ts"
 import {
   type LastFailure,
   type ValidationPageRequest,

@@ -21,7 +21,7 @@ import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled 
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
-import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/PendingValidation.ts"
+import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
 /** All event types that the log can contain. A test keeps a stored example of each version readable. */

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { plainText } from "#domain/kernel/PlainText.ts"
-import { ValidationState } from "#domain/validation/PendingValidation.ts"
+import { ValidationState } from "#domain/validation/ValidationTask.ts"
 import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"

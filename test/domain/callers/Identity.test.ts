@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity, InvalidApiKey, layerCached } from "#domain/callers/Identity.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { assert, it } from "#test/support/Test.ts"
 

@@ -14,7 +14,7 @@ import {
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { type ClaimedTask, type TaskEnd, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 import * as VatIds from "#domain/vat/VatId.ts"

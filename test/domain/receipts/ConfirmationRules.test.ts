@@ -3,7 +3,7 @@ import { DateTime, Result } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { admitConfirmation, companyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { parse } from "#domain/vat/VatId.ts"
 
 const period = billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z"))

@@ -4,7 +4,7 @@ import { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
 import { assert, it } from "#test/support/Test.ts"
 

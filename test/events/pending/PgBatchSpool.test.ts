@@ -1,6 +1,6 @@
 import { DateTime, Effect, Layer } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"

@@ -1,6 +1,6 @@
 import { DateTime } from "effect"
 import { fromEntropy } from "#domain/accounts/ApiKey.ts"
-import { billingPeriod } from "#domain/callers/Usage.ts"
+import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Schema } from "effect"
-import { billingPeriod, keyMeter } from "#domain/callers/Usage.ts"
+import { billingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 
 const periodOf = (iso: string) => {
   const { end, name, start } = billingPeriod(DateTime.makeUnsafe(iso))
