@@ -1,5 +1,5 @@
-/** Tracks whether the collector accepts exports. Logs the first failure and the recovery; a metric counts all exports. */
-import { Effect, MutableRef, Schedule } from "effect"
+/** Tracks whether the collector accepts exports. Logs the first failure of any signal, and the recovery of all signals; a metric counts all exports. */
+import { Effect, Schedule } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
 export type Signal = "traces" | "metrics" | "logs"
@@ -20,21 +20,23 @@ const lookEvery = "10 seconds"
 /** Logs changes until the scope closes. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
-  const failing = MutableRef.make<string | null>(null)
-  const isFailing = MutableRef.make(false)
+  /** The error of the newest export of each signal that failed. */
+  const failures = new Map<Signal, string>()
+  let isFailing = false
 
   const look = Effect.suspend(() => {
-    const why = failing.current
-    if ((why !== null) === isFailing.current) return Effect.void
-    MutableRef.set(isFailing, why !== null)
-    return why === null
-      ? Effect.logInfo("The collector accepts telemetry again")
-      : Effect.logWarning(`The collector does not accept telemetry (${why}); when the queue is full, new telemetry is lost`)
+    if (isFailing === failures.size > 0) return Effect.void
+    isFailing = !isFailing
+    const reasons = Array.from(failures, ([signal, message]) => `${signal}: ${message}`).join("; ")
+    return isFailing
+      ? Effect.logWarning(`The collector does not accept telemetry (${reasons}); when the queue is full, new telemetry is lost`)
+      : Effect.logInfo("The collector accepts telemetry again")
   })
   yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
 
   const note: ExportHealth["note"] = (signal, error) => {
-    MutableRef.set(failing, error === undefined ? null : `${signal}: ${error.message}`)
+    if (error === undefined) failures.delete(signal)
+    else failures.set(signal, error.message)
     const outcome = error === undefined ? "taken" : "lost"
     exportsMade({ "vatproof.telemetry.signal": signal, "vatproof.outcome": outcome }).updateUnsafe(1, context)
   }
