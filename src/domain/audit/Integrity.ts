@@ -26,7 +26,7 @@ export interface IntegrityReport {
 
 const alteredEvidence = Metrics.counter("vatproof.evidence.altered", {
   unit: "{finding}",
-  description: "Evidence that differed from what was signed and was not served"
+  description: "Findings of stored evidence that differs from the signed evidence, so that it is not served"
 })
 
 const notaryRefused = Metrics.gauge("vatproof.notary.refused", {

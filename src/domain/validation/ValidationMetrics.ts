@@ -8,13 +8,13 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
  */
 const cacheLookUps = Metrics.counter("vatproof.cache.lookups", {
   unit: "{lookup}",
-  description: "Validations by the state of the cache"
+  description: "Validations by the outcome of the cache lookup"
 })
 
 /** Labels `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
 const verdicts = Metrics.counter("vatproof.verdicts", {
   unit: "{validation}",
-  description: "Validations by verdict and source; none: no source could answer"
+  description: "Validations by verdict and source; both are none if no source answered"
 })
 
 /** Label `vatproof.plan`. */

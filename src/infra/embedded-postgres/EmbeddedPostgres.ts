@@ -116,7 +116,9 @@ const keepServing = Effect.fnUntraced(function* (
     Effect.andThen(Effect.logWarning(`The Postgres of ${cluster.directory} ended; restarting it`)),
     Effect.andThen(rejoin),
     Effect.forever,
-    Effect.catchTag("EmbeddedPostgresError", (error) => Effect.logError(`Postgres could not be restarted: ${error.message}`))
+    Effect.catchTag("EmbeddedPostgresError", (error) =>
+      Effect.logError(`Postgres could not be restarted, so the database stays unavailable: restart the service. ${error.message}`)
+    )
   )
 })
 
