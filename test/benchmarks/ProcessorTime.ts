@@ -38,7 +38,7 @@ const all = (): ReadonlyArray<Process> =>
     .filter((name) => /^\d+$/u.test(name))
     .map((name) => processOf(Number(name)))
 
-/** Sums a process, its running children and its exited children. */
+/** Returns the CPU time of a process, its running children and its exited children, in ticks. */
 const ticksOf = (pid: number, processes: ReadonlyArray<Process>) =>
   processes
     .filter((one) => one.pid === pid || one.parent === pid)

@@ -42,7 +42,7 @@ export const atMost = (name: string, value: number, unit: string, limit: number)
   limit: { atMost: limit }
 })
 
-/** A figure without a limit. */
+/** Returns a figure without a limit. */
 export const plain = (name: string, value: number, unit: string): Figure => ({ name, value, unit, limit: null })
 
 export const isMet = ({ limit, value }: Figure) =>

@@ -200,7 +200,7 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
 
 let number = 0
 
-/** Returns whether a happening is possible after those in `happened`, and then adds it. */
+/** Returns whether a happening is possible after those in `happened`. Adds it to `happened` if it is. */
 const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
   const needs: Readonly<Record<string, string>> = {
     verified: `account ${who}`,

@@ -16,7 +16,7 @@ export const replica = Effect.map(
   Context.get(Metering)
 )
 
-/** The current identity epoch. */
+/** Reads the current identity epoch. */
 export const currentEpoch = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -29,7 +29,7 @@ export const currentEpoch = Effect.gen(function* () {
 
 export const period = billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z"))
 
-/** A caller on the plan business who has just been identified. */
+/** Returns a caller on the plan business who has just been identified. */
 export const identified = Effect.fnUntraced(function* (
   keyId: string,
   limits: Partial<Pick<KeyCaller, "limit" | "perMinute">> = {}
@@ -61,7 +61,7 @@ export const anonymous = (name: string, limit: number, perMinute: number): Anony
   perMinute
 })
 
-/** Number of calls in a caller's current rate window. */
+/** Returns the number of calls in a caller's current rate window. */
 export const countedOf = Effect.fnUntraced(function* (caller: Caller) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

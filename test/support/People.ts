@@ -18,7 +18,7 @@ const decodeToken = Schema.decodeUnknownEffect(
   Schema.Struct({ token: Schema.String, user_id: Schema.optionalKey(Schema.String) })
 )
 
-/** The access token in the answer to a signup or a login. */
+/** Returns the access token in the response to a signup or a login. */
 export const tokenIn = ({ body }: Reply) => Effect.map(decodeToken(body), ({ token }) => token)
 
 export const bearing = (token: string): Ask => ({ headers: { authorization: `Bearer ${token}` } })

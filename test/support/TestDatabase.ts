@@ -42,8 +42,8 @@ export const layerEmpty = Layer.effect(TestDatabase, make("template0 ENCODING 'U
 
 const client = Layer.unwrap(Effect.map(TestDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 8 })))
 
-/** A new database with all migrations, and a pool of connections to it. */
+/** Provides a new database with all migrations, and a pool of connections to it. */
 export const layerClient = client.pipe(Layer.provideMerge(layer))
 
-/** A new database without migrations, and a pool of connections to it. */
+/** Provides a new database without migrations, and a pool of connections to it. */
 export const layerEmptyClient = client.pipe(Layer.provideMerge(layerEmpty))

@@ -24,7 +24,7 @@ export const LoadPlan = Schema.Struct({
   durationMs: Schema.Finite,
   perSecond: Schema.NullOr(Schema.Finite),
   requests: Schema.NullOr(Schema.Int),
-  /** Path of the VIES API if the port is that of VIES; the requests are then those of the service to VIES. */
+  /** Path of the VIES API if `port` is the port of VIES. The load then sends what the service sends to VIES. */
   viesPath: Schema.NullOr(Schema.String),
   /** Process ids by name, whose CPU time is measured together with that of their children. */
   watched: Schema.Record(Schema.String, Schema.Int)
@@ -85,8 +85,8 @@ export const run = (plan: LoadPlan) =>
 
 export const perSecondOf = ({ answered, seconds }: LoadResult) => answered / seconds
 
-/** CPU time of the server under load per request, in microseconds. */
+/** Returns the CPU time of the server under load per request, in microseconds. */
 export const serviceCpuMicros = ({ cpuMicros }: LoadResult) => cpuMicros["service"] ?? 0
 
-/** CPU time of the server under load and of Postgres per request, in microseconds. */
+/** Returns the CPU time of the server under load and of Postgres per request, in microseconds. */
 export const totalCpuMicros = (result: LoadResult) => serviceCpuMicros(result) + (result.cpuMicros["Postgres"] ?? 0)

@@ -10,7 +10,7 @@ export const make = (kinds: ReadonlyArray<RequestKinds.Name>) => {
   const seconds: Array<Summary> = []
 
   return {
-    /** `second` is that of the response, counted from the end of the warm-up. */
+    /** Adds a response. `second` is the second in which it arrived, counted from the end of the warm-up. */
     add: (kind: RequestKinds.Name, ms: number, second: number) => {
       while (seconds.length < second) {
         seconds.push(ofSecond.summary())

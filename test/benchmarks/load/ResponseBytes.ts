@@ -3,7 +3,7 @@
 const headersEnd = Buffer.from("\r\n\r\n")
 const digit = (byte: number | undefined) => (byte !== undefined && byte >= 48 && byte <= 57 ? byte - 48 : -1)
 
-/** Length of the response in bytes, headers included; null if its headers are incomplete. */
+/** Returns the length of the first response in bytes, headers included; null if its headers are incomplete. */
 export const lengthOf = (bytes: Buffer): number | null => {
   const end = bytes.indexOf(headersEnd)
   if (end < 0) return null

@@ -32,10 +32,7 @@ export const run = Effect.gen(function* () {
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset
   yield* sandbox.configure({ latency_ms: sourceMs })
-  const measured = [
-    yield* measure("cached", yield* Workload.cached), //
-    yield* measure("mix", yield* Workload.mix)
-  ]
+  const measured = [yield* measure("cached", yield* Workload.cached), yield* measure("mix", yield* Workload.mix)]
   yield* sandbox.reset
   const columns = measured.flatMap(({ bySecond, name }) => [
     [`${name}: requests/s`, (second: number) => bySecond[second]?.answered ?? 0] as const,

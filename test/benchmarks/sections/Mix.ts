@@ -140,7 +140,7 @@ const figuresOf = (rows: ReadonlyArray<Row>) => [
   })
 ]
 
-/** Returns the CPU time of the service per request of a kind ÷ that of `cached`. */
+/** Returns the service's CPU time per request of a kind, divided by its CPU time per request of `cached`. */
 const toCached = (rows: ReadonlyArray<Row>, name: string) => {
   const serviceOf = (wanted: string) => rows.find((row) => row.name === wanted)?.results.service ?? []
   return Report.medianRatio(serviceOf(name), serviceOf("cached"), Load.serviceCpuMicros)

@@ -77,7 +77,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
   return { queue, ended, isIdle: () => due.length === 0 }
 })
 
-/** A daily budget in memory. */
+/** A RateLimiter in memory, of which only the daily budget of calls has a limit. */
 const limits = Layer.effect(
   RateLimiter,
   Effect.map(Clock.Clock, (clock) => {

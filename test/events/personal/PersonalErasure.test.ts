@@ -31,7 +31,7 @@ const append = Effect.fnUntraced(function* (stream: string, event: DomainEvent) 
   return (yield* events.append({ stream, expectedVersion: null, events: [event], charge: null })).position
 })
 
-/** Returns an API key. There is one of each account, and one of the closed account that the open account has claimed. */
+/** Returns the data of the API key with this number. */
 const keyOf = (who: number) => ({
   key_id: `019371c0-5f00-7000-8000-0000000000b${who}`,
   prefix: `svc_live_00${who}`,

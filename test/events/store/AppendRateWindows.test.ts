@@ -7,7 +7,7 @@ import { plain, prepare, type Step, texts, undone } from "#test/support/Batches.
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** One batch that is stored as a whole, and one that is stored command by command. */
+/** Returns two batches: one that is stored as a whole, and one that is decided command by command. */
 const batchesFor = (bucket: string, limit = 9) => {
   const step: Step = { ...plain, minute: { bucket, limit } }
   return {

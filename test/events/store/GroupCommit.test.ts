@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
 import { assert, it } from "#test/support/Test.ts"
 
-/** A group commit whose first batch waits for a signal. */
+/** Starts a group commit whose first batch waits for `go`. */
 const held = Effect.gen(function* () {
   const batches: Array<ReadonlyArray<number>> = []
   const begun = yield* Deferred.make<void>()

@@ -7,7 +7,7 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Without fsync, which would only make these tests slow: they do not test Postgres's durability. */
+/** Flags of Postgres. These tests do not test its durability, so fsync would only make them slow. */
 const flags = ["-c", "fsync=off"]
 
 /** A folder of mode 700, which the user that runs Postgres cannot enter when the tests run as root. */

@@ -15,7 +15,7 @@ const render = (document: ReceiptDocument, keyId = "a key") => Effect.flatMap(Re
 const Items = Schema.Struct({ items: Schema.Array(Schema.Struct({ str: Schema.String, hasEOL: Schema.Boolean })) })
 const Info = Schema.Struct({ info: Schema.Record(Schema.String, Schema.Unknown) })
 
-/** The lines and the text of each page in a PDF file, without spaces, because lines are broken anywhere. */
+/** Reads a PDF file. Returns the lines and the text of each page without spaces, because a line can break anywhere. */
 const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
   const pdf = yield* Effect.promise(() => getDocumentProxy(bytes.slice()))
   const texts = yield* Effect.forEach(
