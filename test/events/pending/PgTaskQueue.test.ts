@@ -34,7 +34,7 @@ const queue = PgTaskQueue.layer.pipe(
 )
 
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
-  it.effect("returns single validations before batch items, and takes turns between batches", function* () {
+  it.effect("returns single validations before batch items, and mixes the items of all batches", function* () {
     const { claim } = yield* TaskQueue
     const slots = [{ memberState: "SE", slots: 1, wakeMs: null }]
     for (const batch of batches) yield* appendBatch(batch, 20)

@@ -61,7 +61,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
     assert.strictEqual(new Set(told).size, 1, told.join("\n"))
   })
 
-  it.effect("records each login at once, and the number of refused logins of an account or a client once an hour", function* () {
+  it.effect("records each login, and once an hour the number of refused logins of each account and client", function* () {
     const service = yield* RunningService.start()
     const { accountId, email } = yield* People.newUser(service)
     const from = "203.0.113.77"

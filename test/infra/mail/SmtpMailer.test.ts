@@ -72,14 +72,14 @@ describe("SmtpMailer", () => {
     }).pipe(withServer({ ...accounts, credentials: "us%40er:p%3Ass" }))
   )
 
-  it.effect("keeps a mail for a later attempt if the server rejects the password", () =>
+  it.effect("reports that a mail is deferred if the server rejects the password", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "535"])
     }).pipe(withServer({ ...accounts, credentials: "user:wrong" }))
   )
 
-  it.effect("keeps a mail for a later attempt if the server is unreachable", () =>
+  it.effect("reports that a mail is deferred if the server is unreachable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(deliver())
       assert.deepStrictEqual([error._tag, error.reason], ["MailDeferred", "ECONNREFUSED"])
