@@ -64,7 +64,7 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retr
   yield* sql`SELECT 1 AS found`.pipe(
     retryWhileBusy({
       while: isAbsent,
-      every: lookEvery,
+      every: pollEvery,
       retryFor,
       warning: (error) => `The database is not available yet; waiting for ${Duration.format(retryFor)}: ${causeOf(error)}`
     }),
@@ -72,7 +72,7 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retr
   )
 })
 
-const lookEvery = "500 millis"
+const pollEvery = "500 millis"
 
 /**
  * Returns true if the server does not listen or answer, has no free connection, or is starting or stopping (classes 08, 53300 and

@@ -38,7 +38,7 @@ export const readQuery = (
             target,
             requester,
             vatId,
-            proper: true,
+            isAccepted: true,
             answer: (stamp, code) => answer(vatId, query, stamp, code, () => mayCompare(requester, isQualified(query)))
           }
         : refused(status ?? "evatr-0012", target, requester, vatId)
@@ -49,7 +49,7 @@ const refused = (status: string, target: string | null, requester: string | null
   target,
   requester,
   vatId,
-  proper: false,
+  isAccepted: false,
   answer: (stamp, code) => statusReply(code ?? status, stamp)
 })
 

@@ -20,7 +20,7 @@ export const Breakage = Schema.Literals([
 export type Breakage = typeof Breakage.Type
 
 /** The behaviour of a source for one call. Without any field, it answers immediately from the register. */
-export interface Conduct {
+export interface Behaviour {
   /** A verdict or error of the source itself: `VALID`, `INVALID` or an error code for VIES, an `evatr-…` status for BZSt. */
   readonly code?: string | undefined
   readonly breakage?: Breakage | undefined
@@ -95,7 +95,7 @@ export const concerns = (fault: Fault): "checks" | "probes" | "all" =>
 const isBreakage = Schema.is(Breakage)
 
 /** Returns the behaviour that a scripted fault requests. */
-export const conductOf = (fault: Fault): Conduct => ({
+export const behaviourOf = (fault: Fault): Behaviour => ({
   code: fault.code,
   breakage: isBreakage(fault.kind) ? fault.kind : undefined,
   httpStatus: fault.http_status,

@@ -1,7 +1,7 @@
 /** Decides the behaviour for one check. Precedence: script, faults of the request itself, settings, magic number, register. */
 import { Effect } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
-import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { Behaviour } from "#infra/sandbox/Fault.ts"
 import type { FaultScript } from "#infra/sandbox/FaultScript.ts"
 import type { Call, DecidedBy } from "#infra/sandbox/Journal.ts"
 import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
@@ -11,7 +11,7 @@ import type { Question } from "#infra/sandbox/Simulator.ts"
 /** A behaviour, and what decided it. */
 export interface Decision {
   readonly by: DecidedBy
-  readonly conduct: Conduct
+  readonly behaviour: Behaviour
 }
 
 /** Limit of VAT IDs whose calls are counted, for magic numbers that fail n times and then answer. The oldest is evicted. */
@@ -31,20 +31,20 @@ export const make = (script: FaultScript) =>
     }
 
     const ofMagicNumber = (source: SourceName, question: Question): Decision => {
-      const conduct = question.vatId === undefined ? {} : magicOf(question.vatId)[source]
-      const { firstCalls } = conduct
+      const behaviour = question.vatId === undefined ? {} : magicOf(question.vatId)[source]
+      const { firstCalls } = behaviour
       const spent = firstCalls !== undefined && !stillFails(`${source} ${question.target}`, firstCalls)
-      return spent || Object.keys(conduct).length === 0 ? { by: "register", conduct: {} } : { by: "magic number", conduct }
+      return spent || Object.keys(behaviour).length === 0 ? { by: "register", behaviour: {} } : { by: "magic number", behaviour }
     }
 
     return {
       decide: (source: SourceName, question: Question, settings: Settings, concurrent: Call["concurrent"]): Decision => {
         const memberState = question.vatId?.memberState.prefix
         const scripted = script.next({ source, probe: false, memberState, vatId: question.vatId?.value })
-        if (scripted !== undefined) return { by: "script", conduct: scripted }
-        if (!question.proper) return { by: "request", conduct: {} }
+        if (scripted !== undefined) return { by: "script", behaviour: scripted }
+        if (!question.isAccepted) return { by: "request", behaviour: {} }
         const code = source === "vies" ? viesSetting(settings, memberState, concurrent) : bzstSetting(settings, memberState)
-        return code === undefined ? ofMagicNumber(source, question) : { by: "settings", conduct: { code } }
+        return code === undefined ? ofMagicNumber(source, question) : { by: "settings", behaviour: { code } }
       },
       clear: Effect.sync(() => failed.clear())
     }

@@ -2,13 +2,13 @@
 import { Effect, Option, Random, Result } from "effect"
 import { parse } from "#domain/vat/VatId.ts"
 import type { SourceName } from "#domain/vat/Verdict.ts"
-import { concerns, conductOf, sourceOf, type Conduct, type Fault } from "#infra/sandbox/Fault.ts"
+import { concerns, behaviourOf, sourceOf, type Behaviour, type Fault } from "#infra/sandbox/Fault.ts"
 
 /** Maximum number of scripted faults. */
 export const faultsMax = 1_000
 
 /** A scripted fault and the number of calls it has matched. */
-export type ScriptedFault = Fault & { readonly met: number }
+export type ScriptedFault = Fault & { readonly matched: number }
 
 /** The properties that faults match; a probe has neither member state nor VAT ID. */
 export interface Target {
@@ -20,9 +20,9 @@ export interface Target {
 
 interface Rule {
   readonly fault: Fault
-  readonly conduct: Conduct
+  readonly behaviour: Behaviour
   readonly matches: (target: Target) => boolean
-  met: number
+  matched: number
 }
 
 const ruleOf = (fault: Fault): Rule => {
@@ -31,13 +31,13 @@ const ruleOf = (fault: Fault): Rule => {
   const vatId = fault.vat_id === undefined ? undefined : Option.getOrUndefined(Result.getSuccess(parse(fault.vat_id)))?.value
   return {
     fault,
-    conduct: conductOf(fault),
+    behaviour: behaviourOf(fault),
     matches: (target) =>
       (source === undefined || source === target.source) &&
       (on === "all" || (on === "probes") === target.probe) &&
       (fault.member_state === undefined || fault.member_state === target.memberState) &&
       (vatId === undefined || vatId === target.vatId),
-    met: 0
+    matched: 0
   }
 }
 
@@ -50,7 +50,7 @@ export const make = Effect.gen(function* () {
 
   const meets = (rule: Rule, target: Target): boolean =>
     rule.matches(target) &&
-    (rule.fault.count === undefined || rule.met < rule.fault.count) &&
+    (rule.fault.count === undefined || rule.matched < rule.fault.count) &&
     (rule.fault.probability === undefined || random.nextDoubleUnsafe() < rule.fault.probability)
 
   return {
@@ -59,11 +59,11 @@ export const make = Effect.gen(function* () {
       random = yield* randomFrom(seed)
       rules = faults.map(ruleOf)
     }),
-    list: Effect.sync((): ReadonlyArray<ScriptedFault> => rules.map(({ fault, met }) => ({ ...fault, met }))),
-    next: (target: Target): Conduct | undefined => {
+    list: Effect.sync((): ReadonlyArray<ScriptedFault> => rules.map(({ fault, matched }) => ({ ...fault, matched }))),
+    next: (target: Target): Behaviour | undefined => {
       const rule = rules.find((candidate) => meets(candidate, target))
-      if (rule !== undefined) rule.met += 1
-      return rule?.conduct
+      if (rule !== undefined) rule.matched += 1
+      return rule?.behaviour
     }
   }
 })

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect, Option } from "effect"
-import type { Breakage, Conduct } from "#infra/sandbox/Fault.ts"
+import type { Breakage, Behaviour } from "#infra/sandbox/Fault.ts"
 import type { Reply } from "#infra/sandbox/Simulator.ts"
 
 /** Limit of a request body; a larger one gets 413. A question to a source has a few hundred bytes, a script of faults more. */
@@ -114,8 +114,8 @@ export const httpError = (status: number, retryAfterSeconds: number | undefined)
 }
 
 /** Returns the outcome that the journal shows for a broken exchange; undefined if the source answers. */
-export const brokenOutcome = (conduct: Conduct): string | undefined =>
-  conduct.breakage ?? (conduct.httpStatus === undefined ? undefined : `HTTP ${conduct.httpStatus}`)
+export const brokenOutcome = (behaviour: Behaviour): string | undefined =>
+  behaviour.breakage ?? (behaviour.httpStatus === undefined ? undefined : `HTTP ${behaviour.httpStatus}`)
 
 const inOrder = (...steps: ReadonlyArray<Effect.Effect<unknown>>): Effect.Effect<void> => Effect.all(steps, { discard: true })
 

@@ -74,7 +74,7 @@ export interface Call {
 type Entry = { -readonly [Key in keyof JournalEntry]: JournalEntry[Key] }
 type Counts = { vies: number; bzst: number }
 
-const emptyPages = () => ({
+const emptyState = () => ({
   entries: new Array<Entry>(),
   dropped: 0,
   vies: { checks: 0, probes: 0, in_flight: 0, concurrent_max: 0 },
@@ -82,24 +82,24 @@ const emptyPages = () => ({
   checksByVatId: new Map<string, Counts>(),
   inFlightByState: new Map<string, number>()
 })
-type Pages = ReturnType<typeof emptyPages>
+type JournalState = ReturnType<typeof emptyState>
 
 /** Creates an empty journal. Its state is mutable and private; each change is one synchronous step. */
 export const make = Effect.gen(function* () {
   const changes = yield* SubscriptionRef.make(0)
   const changed = SubscriptionRef.update(changes, (count) => count + 1)
-  let pages = emptyPages()
+  let state = emptyState()
 
   const begin = Effect.fnUntraced(function* (arrival: Arrival) {
     const startedMs = yield* Clock.currentTimeMillis
-    const current = pages
+    const current = state
     const entry = write(current, arrival, startedMs)
     const leave = enter(current, arrival)
     yield* changed
     const call: Call = {
       concurrent: {
         source: current[arrival.source].in_flight,
-        memberState: current.inFlightByState.get(stateKey(arrival)) ?? 0
+        memberState: current.inFlightByState.get(memberStateKey(arrival)) ?? 0
       },
       decide: (by, outcome) => {
         entry.decided_by = by
@@ -119,17 +119,17 @@ export const make = Effect.gen(function* () {
   return {
     begin,
     /** Returns how many checks have arrived. */
-    checks: (filter: Filter) => Effect.sync(() => countChecks(pages, filter)),
-    view: (filter: Filter) => Effect.sync(() => viewOf(pages, filter)),
+    checks: (filter: Filter) => Effect.sync(() => countChecks(state, filter)),
+    view: (filter: Filter) => Effect.sync(() => viewOf(state, filter)),
     /** Clears everything; calls in flight finish without an entry. */
     clear: Effect.suspend(() => {
-      pages = emptyPages()
+      state = emptyState()
       return changed
     }),
     /** Waits until the condition holds. Evaluates it at once and whenever a call begins or ends. */
     until: (condition: (view: JournalView) => boolean): Effect.Effect<void> =>
       SubscriptionRef.changes(changes).pipe(
-        Stream.filter(() => condition(viewOf(pages, {}))),
+        Stream.filter(() => condition(viewOf(state, {}))),
         Stream.take(1),
         Stream.runDrain
       )
@@ -137,9 +137,9 @@ export const make = Effect.gen(function* () {
 })
 export type Journal = Effect.Success<typeof make>
 
-const write = (pages: Pages, arrival: Arrival, startedMs: number): Entry => {
+const write = (state: JournalState, arrival: Arrival, startedMs: number): Entry => {
   const entry: Entry = {
-    number: pages.dropped + pages.entries.length + 1,
+    number: state.dropped + state.entries.length + 1,
     at: DateTime.formatIso(DateTime.makeUnsafe(startedMs)),
     source: arrival.source,
     endpoint: arrival.endpoint,
@@ -151,59 +151,59 @@ const write = (pages: Pages, arrival: Arrival, startedMs: number): Entry => {
     duration_ms: null,
     abandoned: false
   }
-  pages.entries.push(entry)
-  if (pages.entries.length > entriesMax) {
-    pages.entries.shift()
-    pages.dropped += 1
+  state.entries.push(entry)
+  if (state.entries.length > entriesMax) {
+    state.entries.shift()
+    state.dropped += 1
   }
   return entry
 }
 
-const stateKey = (arrival: Arrival) => `${arrival.source} ${arrival.memberState}`
+const memberStateKey = (arrival: Arrival) => `${arrival.source} ${arrival.memberState}`
 
 /** Adds a call and returns the function that ends it. */
-const enter = (pages: Pages, arrival: Arrival): (() => void) => {
-  const tally = pages[arrival.source]
+const enter = (state: JournalState, arrival: Arrival): (() => void) => {
+  const tally = state[arrival.source]
   if (arrival.probe) {
     tally.probes += 1
     return () => {}
   }
-  const key = stateKey(arrival)
+  const key = memberStateKey(arrival)
   tally.checks += 1
   tally.in_flight += 1
   tally.concurrent_max = Math.max(tally.concurrent_max, tally.in_flight)
-  pages.inFlightByState.set(key, (pages.inFlightByState.get(key) ?? 0) + 1)
-  countVatId(pages, arrival)
+  state.inFlightByState.set(key, (state.inFlightByState.get(key) ?? 0) + 1)
+  countVatId(state, arrival)
   return () => {
     tally.in_flight -= 1
-    pages.inFlightByState.set(key, (pages.inFlightByState.get(key) ?? 1) - 1)
+    state.inFlightByState.set(key, (state.inFlightByState.get(key) ?? 1) - 1)
   }
 }
 
-const countVatId = (pages: Pages, arrival: Arrival): void => {
+const countVatId = (state: JournalState, arrival: Arrival): void => {
   const vatId = arrival.vatId?.slice(0, textMax)
-  if (vatId === undefined || (!pages.checksByVatId.has(vatId) && pages.checksByVatId.size >= vatIdsMax)) return
-  const counts = pages.checksByVatId.get(vatId) ?? { vies: 0, bzst: 0 }
-  pages.checksByVatId.set(vatId, counts)
+  if (vatId === undefined || (!state.checksByVatId.has(vatId) && state.checksByVatId.size >= vatIdsMax)) return
+  const counts = state.checksByVatId.get(vatId) ?? { vies: 0, bzst: 0 }
+  state.checksByVatId.set(vatId, counts)
   counts[arrival.source] += 1
 }
 
-const countChecks = (pages: Pages, { source, vatId }: Filter): number => {
+const countChecks = (state: JournalState, { source, vatId }: Filter): number => {
   const counts: Counts =
     vatId === undefined
-      ? { vies: pages.vies.checks, bzst: pages.bzst.checks }
-      : (pages.checksByVatId.get(vatId) ?? { vies: 0, bzst: 0 })
+      ? { vies: state.vies.checks, bzst: state.bzst.checks }
+      : (state.checksByVatId.get(vatId) ?? { vies: 0, bzst: 0 })
   return source === undefined ? counts.vies + counts.bzst : counts[source]
 }
 
-const viewOf = (pages: Pages, { source, vatId }: Filter): JournalView => ({
-  vies: { ...pages.vies },
-  bzst: { ...pages.bzst },
+const viewOf = (state: JournalState, { source, vatId }: Filter): JournalView => ({
+  vies: { ...state.vies },
+  bzst: { ...state.bzst },
   checks_by_vat_id: Object.fromEntries(
-    [...pages.checksByVatId].filter(([key]) => vatId === undefined || key === vatId).map(([key, counts]) => [key, { ...counts }])
+    [...state.checksByVatId].filter(([key]) => vatId === undefined || key === vatId).map(([key, counts]) => [key, { ...counts }])
   ),
-  dropped: pages.dropped,
-  entries: pages.entries
+  dropped: state.dropped,
+  entries: state.entries
     .filter((entry) => (source === undefined || entry.source === source) && (vatId === undefined || entry.vat_id === vatId))
     .map((entry) => ({ ...entry }))
 })

@@ -8,7 +8,7 @@
  * - one digit repeated (`11111111`): invalid, not assigned. All other well-formed numbers: valid.
  */
 import type { VatId } from "#domain/vat/VatId.ts"
-import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { Behaviour } from "#infra/sandbox/Fault.ts"
 import type { Specimen } from "#infra/sandbox/Register.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 
@@ -17,8 +17,8 @@ import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
  */
 export interface Magic {
   readonly meaning: string
-  readonly vies: Conduct
-  readonly bzst: Conduct
+  readonly vies: Behaviour
+  readonly bzst: Behaviour
   readonly disclosed?: "name" | "nothing"
   readonly specimen?: Specimen
 }
@@ -84,7 +84,7 @@ const statuses: ReadonlyArray<readonly [string, Magic]> = statusMessages.flatMap
  * Returns the last two digits of `9997xx`, `9998xx` and `9999xx` with their meaning and effect. `own` is the source's code for an
  * outage, `unheardOf` a code that it never documented.
  */
-const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string, string, Conduct]> => [
+const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string, string, Behaviour]> => [
   ["00", "says that it is unavailable", { code: own }],
   ["01", "answers after 2 s", { latencyMs: 2_000 }],
   ["02", "answers after 20 s", { latencyMs: 20_000 }],
@@ -110,7 +110,7 @@ const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string,
   ["54", "answers HTTP 504", { httpStatus: 504 }]
 ]
 
-const atBzst = new Map(faults("evatr-0011", "evatr-9999").map(([digits, , conduct]) => [digits, conduct]))
+const atBzst = new Map(faults("evatr-0011", "evatr-9999").map(([digits, , behaviour]) => [digits, behaviour]))
 
 const brokenExchanges: ReadonlyArray<readonly [string, Magic]> = faults("SERVICE_UNAVAILABLE", "NEVER_HEARD_OF").flatMap(
   ([digits, meaning, vies]) => {

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { Clock, Effect, Exit, Option, Random, Ref } from "effect"
 import * as Control from "#infra/sandbox/Control.ts"
 import * as Endpoints from "#infra/sandbox/Endpoints.ts"
-import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { Behaviour } from "#infra/sandbox/Fault.ts"
 import type { Call } from "#infra/sandbox/Journal.ts"
 import { json, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
 import * as FaultyResponse from "#infra/sandbox/FaultyResponse.ts"
@@ -30,10 +30,10 @@ export const make = (parts: Control.Parts) => {
     const { target: vatId, requester } = question
     const memberState = question.vatId?.memberState.prefix ?? null
     const call = yield* parts.journal.begin({ source, endpoint: name, probe: false, vatId, requester, memberState })
-    const { by, conduct } = parts.decider.decide(source, question, settings, call.concurrent)
-    const right = question.answer(yield* newStamp, conduct.code)
-    call.decide(by, FaultyResponse.brokenOutcome(conduct) ?? right.outcome)
-    yield* noted(response, call, after(settings.latency_ms, carryOut(response, conduct, right)))
+    const { by, behaviour } = parts.decider.decide(source, question, settings, call.concurrent)
+    const right = question.answer(yield* newStamp, behaviour.code)
+    call.decide(by, FaultyResponse.brokenOutcome(behaviour) ?? right.outcome)
+    yield* noted(response, call, after(settings.latency_ms, carryOut(response, behaviour, right)))
   })
 
   const probe = Effect.fnUntraced(function* ({ response, name }: Visit, { source, answer, error }: EndpointOf<"Probe">) {
@@ -89,15 +89,15 @@ const tooLarge = json(413, "TOO_LARGE", {
 const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
 
 /** Executes a behaviour; `right` is the correct answer. */
-const carryOut = (response: ServerResponse, conduct: Conduct, right: Reply): Effect.Effect<void> => {
+const carryOut = (response: ServerResponse, behaviour: Behaviour, right: Reply): Effect.Effect<void> => {
   const sent =
-    conduct.breakage !== undefined
-      ? FaultyResponse.sendBroken(response, conduct.breakage, right)
+    behaviour.breakage !== undefined
+      ? FaultyResponse.sendBroken(response, behaviour.breakage, right)
       : FaultyResponse.send(
           response,
-          conduct.httpStatus === undefined ? right : FaultyResponse.httpError(conduct.httpStatus, conduct.retryAfterSeconds)
+          behaviour.httpStatus === undefined ? right : FaultyResponse.httpError(behaviour.httpStatus, behaviour.retryAfterSeconds)
         )
-  return after(conduct.latencyMs ?? 0, sent)
+  return after(behaviour.latencyMs ?? 0, sent)
 }
 
 const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))

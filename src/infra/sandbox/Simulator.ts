@@ -22,14 +22,14 @@ export interface Stamp {
 
 /**
  * A parsed check. `target` and `requester` are the caller's texts; `vatId` is undefined if the text is not a well-formed VAT ID;
- * `proper` means that the request passed the source's own checks. `answer` builds the reply: for the given code, or from the
+ * `isAccepted` means that the request passed the source's own checks. `answer` builds the reply: for the given code, or from the
  * register without one.
  */
 export interface Question {
   readonly target: string | null
   readonly requester: string | null
   readonly vatId: VatId | undefined
-  readonly proper: boolean
+  readonly isAccepted: boolean
   readonly answer: (stamp: Stamp, code: string | undefined) => Reply
 }
 

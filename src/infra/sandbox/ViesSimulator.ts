@@ -82,7 +82,7 @@ const check = (vatId: VatId, request: CheckVatRequest): Question => {
     target: vatId.value,
     requester: Option.getOrNull(Option.map(requester, ({ value }) => value)),
     vatId,
-    proper: true,
+    isAccepted: true,
     answer: (stamp, code) =>
       code === undefined || code === "VALID" || code === "INVALID"
         ? verdict(vatId, request, code !== "INVALID", sent, stamp)
@@ -97,7 +97,7 @@ const refused = (error: string, target: string | null, vatId: VatId | undefined)
   target,
   requester: null,
   vatId,
-  proper: false,
+  isAccepted: false,
   answer: (_, code) => errorReply(code === undefined || code === "VALID" || code === "INVALID" ? error : code)
 })
 

@@ -8,7 +8,7 @@ import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
-const lookEvery = "1 second"
+const pollEvery = "1 second"
 const pushEvery = Duration.minutes(1)
 const timeout = "10 seconds"
 /** Retries after 1, 2 and 4 seconds. After that, the checkpoint of the next minute is pushed. */
@@ -83,7 +83,7 @@ export const make = Effect.gen(function* () {
   })
   yield* push.pipe(
     logDefects("Copying a checkpoint to CHECKPOINT_MIRROR failed unexpectedly"),
-    Effect.repeat(Schedule.spaced(lookEvery)),
+    Effect.repeat(Schedule.spaced(pollEvery)),
     Effect.forkScoped
   )
   return (note: string) => Effect.sync(() => void MutableRef.set(offered, note))

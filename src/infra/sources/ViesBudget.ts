@@ -10,7 +10,7 @@ import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 const source = "vies"
 const backgroundShare = 0.8
 /** Interval at which the rest of the budget is measured, because other replicas spend it as well. */
-const lookEvery = "10 seconds"
+const pollEvery = "10 seconds"
 
 /** Returns a function that spends one question of the budget, or fails. Measures the rest of the budget until the scope closes. */
 export const make = Effect.fnUntraced(function* (perDay: number) {
@@ -25,7 +25,7 @@ export const make = Effect.fnUntraced(function* (perDay: number) {
 
   yield* Effect.flatMap(spendBudget(source, 0, perDay), measure).pipe(
     Effect.ignoreCause,
-    Effect.repeat(Schedule.spaced(lookEvery)),
+    Effect.repeat(Schedule.spaced(pollEvery)),
     Effect.forkScoped
   )
 

@@ -15,7 +15,7 @@ export interface ExportHealth {
   readonly note: (signal: Signal, error: Error | undefined) => void
 }
 
-const lookEvery = "10 seconds"
+const pollEvery = "10 seconds"
 
 /** Logs changes until the scope closes. */
 export const make = Effect.gen(function* () {
@@ -32,7 +32,7 @@ export const make = Effect.gen(function* () {
       ? Effect.logWarning(`The collector does not accept telemetry (${reasons}); when the queue is full, new telemetry is lost`)
       : Effect.logInfo("The collector accepts telemetry again")
   })
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookEvery)))
+  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(pollEvery)))
 
   const note: ExportHealth["note"] = (signal, error) => {
     if (error === undefined) failures.delete(signal)

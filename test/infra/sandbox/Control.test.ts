@@ -82,7 +82,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     const words = yield* Effect.all([vies("DE123456789"), probes, vies("DE123456789"), vies("DE123456789")])
     assert.deepStrictEqual([words[0], words[2], words[3]], ["TIMEOUT", "TIMEOUT", yes])
     const { text } = yield* control("GET", "/faults")
-    assert.strictEqual(text, '{"faults":[{"kind":"code","code":"TIMEOUT","count":2,"met":2}]}')
+    assert.strictEqual(text, '{"faults":[{"kind":"code","code":"TIMEOUT","count":2,"matched":2}]}')
     yield* control("POST", "/reset")
   })
 

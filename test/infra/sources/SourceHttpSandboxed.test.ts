@@ -6,7 +6,7 @@ import * as Bzst from "#infra/sources/Bzst.ts"
 import { evatrStatuses, unknownStatus } from "#infra/sources/EvatrStatus.ts"
 import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
 import * as Vies from "#infra/sources/Vies.ts"
-import type { Conduct } from "#infra/sandbox/Fault.ts"
+import type { Behaviour } from "#infra/sandbox/Fault.ts"
 import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
@@ -41,14 +41,15 @@ const parts = clients.pipe(
 const id = (text: string): VatId => Result.getOrThrow(parse(text))
 const requester = id("DE811115368")
 
-const waits = (conduct: Conduct) => conduct.latencyMs !== undefined || conduct.breakage === "hang" || conduct.breakage === "drip"
+const waits = (behaviour: Behaviour) =>
+  behaviour.latencyMs !== undefined || behaviour.breakage === "hang" || behaviour.breakage === "drip"
 
 /** Returns the outcome that a client must report: valid, invalid, or the reason, scope and retry of a failure. */
-const expected = (conduct: Conduct, tables: { readonly ok: string; readonly code: (code: string) => string }): string => {
-  if (waits(conduct)) return "timeout member_state later"
-  if (conduct.httpStatus === 429) return "throttled source later"
-  if (conduct.httpStatus !== undefined) return `unavailable source ${conduct.httpStatus > 502 ? "later" : "soon"}`
-  switch (conduct.breakage) {
+const expected = (behaviour: Behaviour, tables: { readonly ok: string; readonly code: (code: string) => string }): string => {
+  if (waits(behaviour)) return "timeout member_state later"
+  if (behaviour.httpStatus === 429) return "throttled source later"
+  if (behaviour.httpStatus !== undefined) return `unavailable source ${behaviour.httpStatus > 502 ? "later" : "soon"}`
+  switch (behaviour.breakage) {
     case "reset":
     case "reset_mid_body":
     case "short_body":
@@ -60,7 +61,7 @@ const expected = (conduct: Conduct, tables: { readonly ok: string; readonly code
     case "huge":
       return "malformed source soon"
     default:
-      return conduct.code === undefined ? tables.ok : tables.code(conduct.code)
+      return behaviour.code === undefined ? tables.ok : tables.code(behaviour.code)
   }
 }
 
