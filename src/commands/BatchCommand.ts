@@ -35,19 +35,13 @@ const Batch = Schema.Struct({
 type Batch = typeof Batch.Type
 const decodeBatch = HttpClientResponse.schemaBodyJson(Batch)
 
-const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
-/** `details` is a list of field errors only if the upload is invalid. */
-const Problem = Schema.Struct({ error: Schema.Struct({ message: Schema.String, details: Schema.optionalKey(Schema.Unknown) }) })
+const Problem = Schema.Struct({ error: Schema.Struct({ message: Schema.String }) })
 const decodeProblem = HttpClientResponse.schemaBodyJson(Problem)
-const decodeDetails = Schema.decodeUnknownOption(Schema.Array(FieldError))
 
 /** Fails with the message of the error body, or with the status of a response without one. */
 const refusal = (response: HttpClientResponse.HttpClientResponse) =>
   decodeProblem(response).pipe(
-    Effect.map(({ error: { details, message } }) => {
-      const fields = Option.getOrElse(decodeDetails(details), () => [])
-      return [message, ...fields.map((field) => `${field.field}: ${field.message}`)].join("; ")
-    }),
+    Effect.map(({ error: { message } }) => message),
     Effect.orElseSucceed(() => `The service responded with status ${response.status}`),
     Effect.flatMap((message) => Effect.fail(new BatchFailed({ message })))
   )
@@ -100,6 +94,13 @@ const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
 /** First characters of the last row of results. No other row starts with them, because cells with the caller's values are quoted. */
 const marker = "#end,"
 
+/** The transfer of the results ended before their last row, or stalled. */
+class ResultsCutOff extends Schema.TaggedError<ResultsCutOff>()("ResultsCutOff", { batchId: Schema.String }) {
+  override get message() {
+    return `The results were cut off; run the command again with --resume ${this.batchId}`
+  }
+}
+
 /** Writes the results into a temporary file, and renames it after the last row. */
 const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: string, out: string) {
   const fs = yield* FileSystem.FileSystem
@@ -109,6 +110,7 @@ const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: stri
   const response = yield* execute(HttpClientRequest.setHeader(request, "accept", "text/csv"))
   let end = ""
   const lines = response.stream.pipe(
+    Stream.timeout(timeout),
     Stream.decodeText(),
     Stream.splitLines,
     Stream.filter((line) => {
@@ -118,10 +120,31 @@ const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: stri
     Stream.map((line) => `${line}\r\n`),
     Stream.encodeText
   )
-  yield* Stream.run(lines, fs.sink(temporary))
-  if (end === "") return yield* new BatchFailed({ message: "The results were cut off; run the command again with --resume" })
+  const cutOff = new ResultsCutOff({ batchId })
+  yield* Stream.run(lines, fs.sink(temporary)).pipe(Effect.catchTag("HttpClientError", () => Effect.fail(cutOff)))
+  if (end === "") return yield* cutOff
   yield* fs.rename(temporary, out)
 }, Effect.scoped)
+
+/** Fails if the file cannot be read or the results cannot be written. It runs before the upload, because the answers are charged. */
+const checkFiles = Effect.fnUntraced(function* (file: string | null, out: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const infoOf = (name: string) => Effect.map(Effect.option(fs.stat(name)), Option.getOrNull)
+  if (file !== null && (yield* infoOf(file))?.type !== "File") {
+    return yield* new BatchFailed({ message: `${file} does not exist or is not a file` })
+  }
+  if (file !== null && path.resolve(file) === path.resolve(out)) {
+    return yield* new BatchFailed({ message: "--out names the file to upload; choose another file for the results" })
+  }
+  const folder = path.dirname(path.resolve(out))
+  const canWrite = yield* Effect.isSuccess(fs.access(folder, { writable: true }))
+  if (!canWrite || (yield* infoOf(out))?.type === "Directory") {
+    return yield* new BatchFailed({
+      message: `The results cannot be written to ${out}: the folder does not exist or is not writable, or ${out} is a folder`
+    })
+  }
+})
 
 const summaryOf = ({ counts, status }: Batch, out: string) => {
   const parts = [
@@ -160,6 +183,7 @@ export const batchCommand = Command.make(
         return yield* new BatchFailed({ message: "Set API_KEY or API_KEY_FILE: the command needs an API key" })
       if (Option.isSome(flags.file) === Option.isSome(flags.resume))
         return yield* new BatchFailed({ message: "Give a file or --resume, but not both" })
+      yield* checkFiles(Option.getOrNull(flags.file), flags.out)
       const url = Option.getOrElse(flags.url, () => publicUrlOf(config)).replace(/\/+$/u, "")
       const execute = yield* makeClient(url, config.apiKey.value)
       const started = Option.isSome(flags.resume)
@@ -167,7 +191,8 @@ export const batchCommand = Command.make(
         : yield* upload(execute, Option.getOrThrow(flags.file))
       yield* remark(`The batch has the id ${started.batch_id}. To resume after an interruption: --resume ${started.batch_id}`)
       const batch = yield* awaitEnd(execute, started)
-      yield* saveResults(execute, batch.batch_id, flags.out)
+      const saving = saveResults(execute, batch.batch_id, flags.out)
+      yield* Effect.retry(saving, { ...retry, while: ({ _tag }) => _tag === "ResultsCutOff" })
       yield* print(flags.json, { ...batch, out: flags.out }, summaryOf(batch, flags.out))
       if (batch.counts.pending > 0) {
         const message = `The monthly quota is used up until ${batch.resets_at ?? "the next month"}, when the batch continues`

@@ -1,7 +1,9 @@
-import { Effect, FileSystem } from "effect"
+import { Effect, FileSystem, Path } from "effect"
+import { connect, type Socket } from "node:net"
 import { commandWith } from "#test/support/CommandLine.ts"
 import { settings } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 /** Writes a CSV file of customers. Returns its path and a path for the results. */
@@ -61,16 +63,51 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     const fs = yield* FileSystem.FileSystem
     const { file, out } = yield* listOf("a,ATU10550001", 'b,"ATU')
     const { failure } = yield* batch(yield* newKey, file, "--out", out)
-    assert.include(failure, "line 3: A quoted cell must end on its line")
+    assert.strictEqual(failure, "line 3: A quoted cell must end on its line")
     assert.isFalse(yield* fs.exists(out))
   })
 
   it.effect("fails with a message that names the missing or rejected argument", function* () {
+    const { newKey } = yield* RunningService.RunningService
     const { file, out } = yield* listOf("a,ATU10550001")
     assert.include((yield* commandWith({}, "batch", file, "--out", out)).failure, "Set API_KEY or API_KEY_FILE")
     assert.include((yield* batch("svc_live_unknown", file, "--out", out)).failure, "API key")
     assert.include((yield* batch("svc_live_unknown", "--out", out)).failure, "Give a file or --resume")
     const missing = yield* batch("svc_live_unknown", `${file}.absent`, "--out", out)
-    assert.include(missing.failure, "customers.csv.absent")
+    assert.include(missing.failure, "customers.csv.absent does not exist")
+    const path = yield* Path.Path
+    for (const wrong of [path.dirname(out), `${path.dirname(out)}/absent/results.csv`, file]) {
+      const { failure, remarks } = yield* batch(yield* newKey, file, "--out", wrong)
+      assert.match(failure ?? "", /^(?:The results cannot be written to|--out names the file to upload)/u)
+      assert.strictEqual(remarks, "", "nothing was uploaded")
+    }
+  })
+
+  it.effect("gets the results again if their transfer is cut off", function* () {
+    const { newKey, baseUrl } = yield* RunningService.RunningService
+    const fs = yield* FileSystem.FileSystem
+    let cuts = 0
+    /** Forwards a connection to the service, and resets it before the end of the first results. */
+    const cut = (client: Socket) => {
+      const service = connect(Number(new URL(baseUrl).port), "127.0.0.1")
+      let isResults = false
+      for (const socket of [client, service]) socket.on("error", () => [client.destroy(), service.destroy()])
+      client.on("close", () => service.destroy())
+      client.on("data", (bytes) => {
+        isResults = bytes.includes("/results")
+        service.write(bytes)
+      })
+      service.on("data", (bytes) => {
+        if (!isResults || cuts > 0) return client.write(bytes)
+        cuts += 1
+        return client.write(bytes.subarray(0, -20), () => client.resetAndDestroy())
+      })
+    }
+    const { port } = yield* TcpServer.make(cut)
+    const { file, out } = yield* listOf("a,ATU10550005")
+    const url = `http://127.0.0.1:${port}`
+    const { failure } = yield* commandWith({ API_KEY: yield* newKey }, "batch", "--url", url, file, "--out", out)
+    assert.deepStrictEqual([failure, cuts], [null, 1])
+    assert.include(yield* fs.readFileString(out), '"final",true')
   })
 })
