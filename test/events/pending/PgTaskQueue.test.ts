@@ -48,7 +48,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
   })
 
-  it.effect("resumes no more tasks of a key than it has quota for", function* () {
+  it.effect("resumes no more paused tasks of an API key than the key has quota for", function* () {
     const { resume } = yield* TaskQueue
     const batch = "019371c0-5f00-7000-8000-0000000000bd"
     yield* appendBatch(batch, 5)
