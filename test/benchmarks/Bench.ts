@@ -1,7 +1,7 @@
 /**
  * Measures the performance targets on this machine:
  *
- *     npm run bench                                   the short sections: about twenty minutes
+ *     npm run bench                                   the short sections: about twenty-five minutes
  *     npm run bench -- --full                         all sections, on a large database too
  *     npm run bench -- --only throughput --rounds 3   one section
  *
@@ -40,6 +40,7 @@ import * as Latency from "#test/benchmarks/sections/Latency.ts"
 import * as LookUps from "#test/benchmarks/sections/LookUps.ts"
 import * as Mix from "#test/benchmarks/sections/Mix.ts"
 import * as Notary from "#test/benchmarks/sections/Notary.ts"
+import * as Pending from "#test/benchmarks/sections/Pending.ts"
 import * as Pipelining from "#test/benchmarks/sections/Pipelining.ts"
 import * as Projection from "#test/benchmarks/sections/Projection.ts"
 import * as Start from "#test/benchmarks/sections/Start.ts"
@@ -53,6 +54,7 @@ const sections = {
   throughput: Effect.scoped(Throughput.run),
   latency: Effect.scoped(Latency.run),
   fresh: Effect.scoped(Fresh.run),
+  pending: Effect.scoped(Pending.run),
   pipelining: Effect.scoped(Pipelining.run),
   store: Effect.scoped(Store.run),
   projection: Effect.scoped(Projection.run),

@@ -1,6 +1,7 @@
-/** Kinds of requests, and how many of the 20 requests of a mix are of each kind (`weight`). */
+/** Kinds of requests. A kind with a weight has this many of the 20 requests of a mix. */
 
 export interface RequestKind {
+  /** 0 if the kind is in no mix. */
   readonly weight: number
   /** Expected status. */
   readonly status: string
@@ -9,6 +10,10 @@ export interface RequestKind {
   /** Requests without a key carry the client's address in X-Forwarded-For. */
   readonly hasKey: boolean
   readonly target: (vatId: string, index: number) => string
+  /** Text that each expected response contains; null for any text. */
+  readonly contains: string | null
+  /** Body of a POST that accepts a pending validation; null for a GET. */
+  readonly body: ((vatId: string) => string) | null
 }
 
 const validation = (vatId: string) => `/v1/validate/${vatId}`
@@ -26,7 +31,15 @@ const spellings: ReadonlyArray<(vatId: string) => string> = [
 
 const spelled = (vatId: string, index: number) => spellings[index % spellings.length]?.(vatId) ?? vatId
 
-const cached: RequestKind = { weight: 8, status: "200", isNew: false, hasKey: true, target: validation }
+const cached: RequestKind = {
+  weight: 8,
+  status: "200",
+  isNew: false,
+  hasKey: true,
+  target: validation,
+  contains: null,
+  body: null
+}
 
 export const kinds = {
   cached,
@@ -34,9 +47,19 @@ export const kinds = {
   parameter: { ...cached, weight: 3, target: (vatId: string) => `${validation(vatId)}?force_live=false` },
   anonymous: { ...cached, weight: 2, hasKey: false },
   usage: { ...cached, weight: 2, target: () => "/v1/usage" },
-  live: { ...cached, weight: 1, isNew: true },
+  live: { ...cached, weight: 1, isNew: true, contains: '"cache":false' },
   // A VAT ID without its last digit.
-  malformed: { ...cached, weight: 1, status: "400", target: (vatId: string) => validation(vatId.slice(0, -1)) }
+  malformed: { ...cached, weight: 1, status: "400", target: (vatId: string) => validation(vatId.slice(0, -1)) },
+  // A submission that is answered later. The sources must be down.
+  submission: {
+    ...cached,
+    weight: 0,
+    status: "202",
+    isNew: true,
+    target: () => "/v1/validations",
+    contains: '"status":"pending"',
+    body: (vatId: string) => JSON.stringify({ vat_id: vatId })
+  }
 } as const satisfies Readonly<Record<string, RequestKind>>
 
 export type Name = keyof typeof kinds
@@ -45,8 +68,12 @@ const isName = (text: string): text is Name => text in kinds
 
 export const names: ReadonlyArray<Name> = Object.keys(kinds).filter(isName)
 
+/** The kinds of the mix. */
+export const mixed = names.filter((name) => kinds[name].weight > 0)
+
 /** The repeating order of the requests. It spreads each kind evenly by its weight. */
 export const order = (chosen: ReadonlyArray<Name>): ReadonlyArray<Name> => {
+  if (chosen.length === 1) return chosen
   const total = chosen.reduce((sum, name) => sum + kinds[name].weight, 0)
   const sequence: Array<Name> = []
   const behind = (name: Name) =>

@@ -7,12 +7,10 @@ import * as ResponseBytes from "#test/benchmarks/load/ResponseBytes.ts"
 /** Sequence of requests of one kind. */
 export interface Supply {
   readonly kind: RequestKinds.Name
-  /** Checks the status of a response, and that a live look-up was not answered from the cache. */
+  /** Checks the status of a response, and the text that it must contain. */
   readonly accepts: (response: Buffer) => boolean
   readonly next: () => Buffer
 }
-
-const live = '"cache":false'
 
 /** Limit of prepared requests, which bounds their memory. The requests repeat after this number. */
 const preparedMax = 100_000
@@ -21,7 +19,7 @@ const addresses = 64
 
 export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name): Supply => {
   const { keys, newFrom, requests, vatIds, viesPath } = plan
-  const { hasKey, isNew, status, target } = RequestKinds.kinds[name]
+  const { body, contains, hasKey, isNew, status, target } = RequestKinds.kinds[name]
 
   const bytesOf = (index: number) => {
     const round = Math.floor(index / vatIds.length)
@@ -31,7 +29,9 @@ export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name)
     const caller = hasKey
       ? `X-Api-Key: ${keys[(index + round) % keys.length]}`
       : `X-Forwarded-For: 198.51.100.${(index + round) % addresses}`
-    return Buffer.from(`GET ${target(vatId, index + round)} HTTP/1.1\r\nHost: ${authority}\r\n${caller}\r\n\r\n`)
+    const path = target(vatId, index + round)
+    if (body === null) return Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${authority}\r\n${caller}\r\n\r\n`)
+    return Buffer.from(post(authority, path, `${caller}\r\nPrefer: respond-async\r\n`, body(vatId)))
   }
 
   // Requests with new VAT IDs do not repeat, so each is created when it is sent. They are few.
@@ -41,7 +41,8 @@ export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name)
   return {
     kind: name,
     accepts: (response) =>
-      ResponseBytes.statusOf(response) === status && (!isNew || viesPath !== null || response.includes(live, 0, "latin1")),
+      ResponseBytes.statusOf(response) === status &&
+      (contains === null || viesPath !== null || response.includes(contains, 0, "latin1")),
     next: () => {
       const bytes = prepared[index % length] ?? bytesOf(index)
       index += 1
@@ -50,8 +51,10 @@ export const make = (plan: LoadPlan, authority: string, name: RequestKinds.Name)
   }
 }
 
-const viesCheck = (authority: string, path: string, vatId: string) => {
-  const body = JSON.stringify({ countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) })
-  const headers = `Host: ${authority}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
-  return `POST ${path}/check-vat-number HTTP/1.1\r\n${headers}\r\n\r\n${body}`
-}
+const viesCheck = (authority: string, path: string, vatId: string) =>
+  post(authority, `${path}/check-vat-number`, "", JSON.stringify({ countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) }))
+
+/** Returns a POST of JSON. `headers` are further headers, each with its line break. */
+const post = (authority: string, path: string, headers: string, body: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: ${authority}\r\n${headers}` +
+  `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`

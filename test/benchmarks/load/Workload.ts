@@ -28,12 +28,12 @@ export interface Shape {
   readonly connections: number
 }
 
-const everyKind = Arr.isReadonlyArrayNonEmpty(RequestKinds.names) ? RequestKinds.names : Arr.of("cached" as const)
+const everyKind = Arr.isReadonlyArrayNonEmpty(RequestKinds.mixed) ? RequestKinds.mixed : Arr.of("cached" as const)
 
 /** Cached validations with a key and without parameters. */
 export const cached = Effect.map(BenchOptions, ({ connections }): Shape => ({ kinds: ["cached"], connections }))
 
-/** All kinds of requests, by their weights. */
+/** All kinds of the mix, by their weights. */
 export const mix = Effect.map(BenchOptions, ({ mixConnections }): Shape => ({ kinds: everyKind, connections: mixConnections }))
 
 /** New VAT IDs reserved for each run. */

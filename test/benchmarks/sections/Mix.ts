@@ -102,7 +102,7 @@ export const run = Effect.gen(function* () {
   return report
 })
 
-const weights = RequestKinds.names.map((name) => `${name} ${RequestKinds.kinds[name].weight}`).join(", ")
+const weights = RequestKinds.mixed.map((name) => `${name} ${RequestKinds.kinds[name].weight}`).join(", ")
 
 const figuresOf = (rows: ReadonlyArray<Row>) => [
   ...rows.flatMap(({ name, results: { baseline, service } }) => {
@@ -185,7 +185,7 @@ const mixTable = (rows: ReadonlyArray<Row>) => {
   const mixed = rows.find(({ name }) => name === "mix")?.results
   const of = (name: Contenders.Name, value: (summary: Load.Summary) => number) => (kind: RequestKinds.Name) =>
     Report.median((mixed?.[name] ?? []).flatMap(({ byKind }) => byKind[kind] ?? []).map(value))
-  return Report.details(RequestKinds.names, {
+  return Report.details(RequestKinds.mixed, {
     "in the mix": (kind) => kind,
     "Vatproof p50 ms": of("service", ({ p50 }) => p50),
     "p99 ms": of("service", ({ p99 }) => p99),
