@@ -56,7 +56,7 @@ export const ConfirmationCountries = Schema.Literals(["DE", "EU"])
 export type ConfirmationCountries = typeof ConfirmationCountries.Type
 
 /** A request for a confirmation, before the rules are checked. */
-interface ConfirmationRequest {
+interface RequestedConfirmation {
   readonly caller: Caller
   readonly requesterVatId: string | null
   readonly company: CompanyData
@@ -72,7 +72,7 @@ export interface AdmittedConfirmation {
 
 /** Returns the request if the rules allow it, otherwise the first refusal in the order of rule 26. */
 export const admitConfirmation = (
-  { caller, company, requesterVatId }: ConfirmationRequest,
+  { caller, company, requesterVatId }: RequestedConfirmation,
   vatId: VatId,
   countries: ConfirmationCountries
 ): Result.Result<AdmittedConfirmation, ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester> => {
