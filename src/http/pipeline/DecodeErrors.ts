@@ -1,7 +1,7 @@
 /** Responds to requests that do not match their schema with each invalid field and the reason (rules 11, 45). */
-import { Effect, Option, type Schema, SchemaIssue } from "effect"
-import type { HttpServerRequest } from "effect/http"
-import { HttpApiMiddleware } from "effect/http-api"
+import { Effect, Layer, Option, type Schema, SchemaIssue } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { type HttpApiEndpoint, HttpApiMiddleware } from "effect/http-api"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 import { type FieldError, toResponse } from "#http/pipeline/Errors.ts"
 
@@ -12,11 +12,26 @@ const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 /** Maximum number of invalid fields that an error lists. */
 const maxFields = 20
 
-export const layer = HttpApiMiddleware.layerSchemaErrorTransform(DecodeErrors, (error) => {
+/** Returns the names of the query parameters of an endpoint. */
+const parametersOf = ({ query }: HttpApiEndpoint.Top) =>
+  query?.ast._tag === "Objects" ? query.ast.propertySignatures.map(({ name }) => String(name)) : []
+
+const decoding = HttpApiMiddleware.layerSchemaErrorTransform(DecodeErrors, (error) => {
   // A response that does not match its schema is a defect of the service.
   if (error.kind === "Body" || error.kind === "ResponseHeaders") return Effect.die(error)
   return respond(fieldErrors(error.kind.toLowerCase(), error.cause))
 })
+
+/** Checks the names of the query parameters before they are decoded. */
+export const layer = Layer.effect(
+  DecodeErrors,
+  Effect.map(DecodeErrors, (decode) =>
+    Effect.fnUntraced(function* (httpEffect, options) {
+      const wrong = misspelled(yield* HttpServerRequest.ParsedSearchParams, parametersOf(options.endpoint))
+      return wrong.length > 0 ? yield* respond(wrong) : yield* decode(httpEffect, options)
+    })
+  )
+).pipe(Layer.provide(decoding))
 
 /** Returns the 400 response that lists these invalid fields. */
 export const respond = (details: ReadonlyArray<FieldError>) => {

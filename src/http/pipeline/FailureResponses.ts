@@ -125,7 +125,8 @@ export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
       const details = planDetails(yield* Site, failure, null)
       return { code: codeOf[failure._tag], message: `${failure.message}: ${details.upgrade_url}`, details } satisfies Problem
     }
-    case "CommonPassword": {
+    case "CommonPassword":
+    case "InvalidCursor": {
       const { field, message } = failure
       return { code: codeOf[failure._tag], message: `${field}: ${message}`, details: [{ field, message }] } satisfies Problem
     }

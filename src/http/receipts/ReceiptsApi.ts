@@ -31,7 +31,7 @@ export const ReceiptList = Schema.Struct({
   next_cursor: Schema.NullOr(Schema.String).annotate({ description: "Cursor of the next page, opaque; null on the last page" })
 }).annotate({ identifier: "ReceiptList", description: "A page of receipts" })
 
-export const listQuery = {
+const listQuery = {
   target_vat_id: Schema.optionalKey(
     Schema.String.annotate({ description: "Only receipts about this VAT ID", examples: ["DE123456789"] })
   ),

@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { receiptList } from "#domain/receipts/Receipt.ts"
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
@@ -11,8 +10,7 @@ import * as Cursor from "#http/wire/Cursor.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
-import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
-import { defaultLimit, listQuery } from "#http/receipts/ReceiptsApi.ts"
+import { defaultLimit } from "#http/receipts/ReceiptsApi.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -33,8 +31,6 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { ownerId } = yield* CurrentReceiptReader
-        const misspelled = DecodeErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
-        if (misspelled.length > 0) return yield* DecodeErrors.respond(misspelled)
         const { cursor, limit = defaultLimit, target_vat_id } = query
         const targetVatId = target_vat_id === undefined ? null : (yield* Effect.fromResult(parse(target_vat_id))).value
         const list = receiptList(ownerId, targetVatId)

@@ -113,7 +113,7 @@ const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).a
   default: 20
 })
 
-export const listQuery = {
+const listQuery = {
   status: Schema.optionalKey(ValidationState.annotate({ description: "Only validations in this state" })),
   reference: Schema.optionalKey(Schema.String.annotate({ description: "Only validations with exactly this reference" })),
   vat_id: Schema.optionalKey(

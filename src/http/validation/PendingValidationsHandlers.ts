@@ -15,7 +15,7 @@ import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import * as Prefer from "#http/wire/Prefer.ts"
-import { listQuery, maxWaitSeconds, type Submission } from "#http/validation/PendingValidationsApi.ts"
+import { maxWaitSeconds, type Submission } from "#http/validation/PendingValidationsApi.ts"
 import { bodyOf, warningOf } from "#http/validation/ValidationHandlers.ts"
 
 const defaultLimit = 20
@@ -82,8 +82,6 @@ export const layer = HttpApiBuilder.group(
       }, FailureResponses.respond),
       list: Effect.fnUntraced(function* ({ query }) {
         const { keyId } = yield* CurrentKey
-        const misspelled = DecodeErrors.misspelled(yield* HttpServerRequest.ParsedSearchParams, Object.keys(listQuery))
-        if (misspelled.length > 0) return yield* DecodeErrors.respond(misspelled)
         const { cursor, limit = defaultLimit, reference, status } = query
         const vatId = query.vat_id === undefined ? null : (yield* Effect.fromResult(parse(query.vat_id))).value
         const referenceHash = reference === undefined ? null : referenceHashOf(keyId, reference)

@@ -4,8 +4,9 @@ import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 
 /** The service did not issue this cursor for this list. */
 export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidCursor", {}) {
+  readonly field = "cursor"
   override get message() {
-    return "cursor: must be the next_cursor of the previous page of the same list"
+    return "must be the next_cursor of the previous page of the same list"
   }
 }
 

@@ -185,10 +185,10 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
       { to: "+275760-09-13T00:00:00.000Z" }
     ]
     for (const query of wrong) assertProblem(yield* get("/v1/audit/events", { headers, query }), "VALIDATION_ERROR")
-    const told = yield* get("/v1/audit/events", { headers, query: { vatid: "DE123456789", type: "Nothing" } })
+    const told = yield* get("/v1/audit/events", { headers, query: { company: "DE123456789", type: "Nothing" } })
     assert.match(
       told.text,
-      /vatid: Unknown filter. Known filters: from, to, type, account_id, key, vat_id, receipt_id, limit, cursor/u
+      /company: Unknown filter. Known filters: from, to, type, account_id, key, vat_id, receipt_id, limit, cursor/u
     )
     assert.match(told.text, /type: Unknown type. Known types: AccountClosed, .*VatIdVerified/u)
     assertProblem(yield* get("/v1/audit/events", { headers, query: { vat_id: "XX1" } }), "INVALID_VAT_ID")

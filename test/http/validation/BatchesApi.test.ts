@@ -133,6 +133,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     const again = yield* post(path, { items }, { key, headers })
     assert.deepStrictEqual([again.status, yield* idOf(again), again.headers["idempotent-replayed"]], [202, id, "true"])
     assertProblem(yield* post(path, { items: items.slice(1) }, { key, headers }), "IDEMPOTENCY_KEY_REUSED")
+    const misspelled = yield* get(`${path}/${id}/results`, { key, query: { curser: "a" } })
+    assert.include(assertProblem(misspelled, "VALIDATION_ERROR").message, "did you mean cursor?")
+    const invalid = yield* get(`${path}/${id}/results`, { key, query: { cursor: "a" } })
+    const { details, message } = assertProblem(invalid, "VALIDATION_ERROR")
+    assert.strictEqual(message, "cursor: must be the next_cursor of the previous page of the same list")
+    assert.containSubset(details, [{ field: "cursor" }])
     const attempted = yield* Effect.repeat(get(`${path}/${id}/results`, { key }), {
       schedule: Schedule.spaced("100 millis"),
       until: ({ text }) => text.includes("MS_UNAVAILABLE")
