@@ -191,13 +191,17 @@ const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile
     ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
 })
 
-/** Returns true if the table of applied files exists. */
+/**
+ * Returns true if the table of applied files exists. Reads pg_class, because to_regclass may return a cached null after another
+ * replica has created the table.
+ */
 const hasTable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
     Request: Schema.String,
     Result: Schema.Struct({ found: Schema.Int }),
-    execute: (name) => sql`SELECT 1 AS found WHERE to_regclass(${name}) IS NOT NULL`
+    execute: (name) =>
+      sql`SELECT 1 AS found FROM pg_catalog.pg_class WHERE relname = ${name} AND pg_catalog.pg_table_is_visible(oid)`
   })
   return (yield* find(table)).length > 0
 })

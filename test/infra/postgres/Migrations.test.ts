@@ -82,6 +82,32 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", 
   )
 })
 
+layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a replica that waits while another one migrates", (it) => {
+  it.effect("applies nothing, because it sees what the other replica has recorded", function* () {
+    const rows = files.map((name) => `('${name}', '${digestOf(name)}')`).join(", ")
+    const waiting = Effect.repeat(texts("SELECT pid::text AS text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), {
+      until: (pids) => pids.length > 0
+    })
+    const other = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      sql`SELECT pg_advisory_xact_lock(hashtextextended('vatproof_migrations', 0))`.pipe(
+        Effect.andThen(Deferred.succeed(isHeld, undefined)),
+        Effect.andThen(waiting),
+        Effect.andThen(
+          sql`CREATE TABLE vatproof_migrations (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
+            applied_at timestamptz NOT NULL DEFAULT now())`.unprepared
+        ),
+        Effect.andThen(sql.unsafe(`INSERT INTO vatproof_migrations (name, sha256) VALUES ${rows}`)),
+        sql.withTransaction
+      )
+    )
+    const isHeld = yield* Deferred.make<void>()
+    const [, applied] = yield* Effect.all([asAdministrator(other), Effect.andThen(Deferred.await(isHeld), migrate)], {
+      concurrency: 2
+    })
+    assert.deepStrictEqual(applied, [])
+  })
+})
+
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tables in use", (it) => {
   it.effect("stop waiting for a lock after two seconds, log a warning, and retry until they succeed", function* () {
     const said = MutableRef.make("")
