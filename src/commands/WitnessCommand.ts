@@ -6,7 +6,7 @@ import { HttpClient } from "effect/http"
 import { cosign, witnessOf } from "#events/merkle/Cosignature.ts"
 import { hashLength } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, formatWitness, parseSigner } from "#events/merkle/NoteKeys.ts"
-import { path as tilePath, type HashTile } from "#events/merkle/Tiles.ts"
+import { path as tilePath, type Tile } from "#events/merkle/Tiles.ts"
 import * as Witness from "#events/notary/Witness.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
@@ -43,7 +43,7 @@ const read = Effect.fnUntraced(
     )
 )
 
-const readTile = (base: string) => (tile: HashTile) =>
+const readTile = (base: string) => (tile: Tile) =>
   Effect.map(read(`${base}/${tilePath(tile)}`), (hashes) => hashes.subarray(0, tile.width * hashLength))
 
 const nameInKey = /^PRIVATE\+KEY\+(?<name>[^+]+)\+/u
@@ -105,7 +105,7 @@ export const witnessCommand = Command.make(
       formatVerifier(verifiers[0])
     )
     const note = new TextDecoder().decode(yield* read(`${base}/checkpoint`))
-    const readTiles = (tiles: ReadonlyArray<HashTile>) => Effect.forEach(tiles, readTile(base), { concurrency: tilesAtOnce })
+    const readTiles = (tiles: ReadonlyArray<Tile>) => Effect.forEach(tiles, readTile(base), { concurrency: tilesAtOnce })
     const { origin, size } = yield* Witness.consistent(pureCrypto, { verifiers, last, note, readTiles })
     yield* replace(note)
     const at = yield* DateTime.now

@@ -16,7 +16,7 @@ import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { append, empty, equalHashes, type Hash, root } from "#events/merkle/MerkleTree.ts"
 import { parse as parseNote } from "#events/merkle/SignedNote.ts"
-import { hashesIn, type HashTile, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
+import { hashesIn, type Tile, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
@@ -98,7 +98,7 @@ const makeVerifyTiles = Effect.gen(function* () {
   const nodeOf = (tile: ReadonlyArray<Hash>) => root(sha256, append(sha256, empty, tile).tree)
 
   /** Compares the root of a full tile with the hash that the tile above has for it, and continues upwards while the tiles are full. */
-  const verifyAbove = Effect.fnUntraced(function* (tile: HashTile, hashes: ReadonlyArray<Hash>, signed: number) {
+  const verifyAbove = Effect.fnUntraced(function* (tile: Tile, hashes: ReadonlyArray<Hash>, signed: number) {
     let below = { ...tile, hashes }
     while (below.hashes.length === tileWidth) {
       const level = below.level + 1

@@ -40,9 +40,6 @@ export class MalformedEnvelope extends Schema.TaggedError<MalformedEnvelope>()("
   }
 }
 
-/** Maximum length in bytes: an entry bundle states the length of each leaf in 16 bits (Tiles.ts). */
-export const maxLeafLength = 65_535
-
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/u
 const digest = /^[\da-f]{64}$/u
 const trace = /^[\da-f]{32}$/u
@@ -71,7 +68,7 @@ const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined =
 
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0
 
-/** An envelope has three such texts. Even if every character is escaped to six, the leaf stays far below `maxLeafLength`. */
+/** An envelope has three such texts. Even if every character is escaped to six, the leaf stays far below 64 KiB. */
 const isText = (value: string) => value.length <= 2048 && value.isWellFormed()
 
 /** Returns the leaf as text, the input of `MerkleTree.leafHash`. */
@@ -89,7 +86,3 @@ export const leafText = (event: EventEnvelope): Result.Result<string, MalformedE
 }
 
 const quoted = (value: string | null) => (value === null ? "null" : `"${value}"`)
-
-/** Returns the leaf as bytes, the form in entry bundles. */
-export const leafBytes = (event: EventEnvelope): Result.Result<Uint8Array, MalformedEnvelope> =>
-  Result.map(leafText(event), (text) => new TextEncoder().encode(text))

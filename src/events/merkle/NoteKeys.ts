@@ -91,7 +91,7 @@ export const parseVerifiers = (crypto: PureCrypto, text: string): Result.Result<
   )
 }
 
-/** Parses each text. If there are several, the error names the number of the malformed one. */
+/** Parses each text as a key. If there are several, the error names the number of the malformed one. */
 export const everyKey = <Text, A>(
   texts: Arr.NonEmptyReadonlyArray<Text>,
   read: (text: Text) => Result.Result<A, MalformedKey>

@@ -5,28 +5,22 @@
  * node. A partial tile has the first hashes of the full tile. Therefore only one growing tile is stored, and a reader takes as many
  * hashes of it as the tree has.
  */
-import { Effect, Option, Result, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
-import { maxLeafLength } from "#events/merkle/EventLeaf.ts"
 import { append, empty, hashLength, root, type Hash, type Node, type NodeId } from "#events/merkle/MerkleTree.ts"
 import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
 
 /** Tree levels per tile. */
 export const tileHeight = 8
 
-/** Nodes in a full tile. Also the number of leaves in a full entry bundle, a file of tlog-tiles that Vatproof does not serve. */
+/** Nodes in a full tile. */
 export const tileWidth = 256
 
-/** Tile `index` of a tile level or of the entry bundles. `width` is 256 for a full tile and 1 to 255 for a partial one. */
+/** Tile `index` of a tile level. `width` is 256 for a full tile and 1 to 255 for a partial one. */
 export interface Tile {
-  readonly level: number | "entries"
+  readonly level: number
   readonly index: number
   readonly width: number
-}
-
-/** A tile that holds hashes (not entries). */
-export interface HashTile extends Tile {
-  readonly level: number
 }
 
 /** Returns the path of a tile below the log's prefix, for example `tile/0/x001/x234/067.p/8`. */
@@ -40,25 +34,25 @@ const indexPath = (index: number): string => {
   return groups.map((group, i) => (i === groups.length - 1 ? group : `x${group}`)).join("/")
 }
 
-const pathPattern = /^tile\/(?<level>entries|\d{1,2})\/(?<index>(?:x\d{3}\/){0,5}\d{3})(?:\.p\/(?<width>\d{1,3}))?$/u
+const pathPattern = /^tile\/(?<level>\d{1,2})\/(?<index>(?:x\d{3}\/){0,5}\d{3})(?:\.p\/(?<width>\d{1,3}))?$/u
 
-/** Parses the path of a tile. None if the text is not exactly the path that `path` returns. */
+/** Parses the path of a tile. None if the text is not exactly the path that `path` returns. Vatproof serves no entry bundles. */
 export const parsePath = (text: string): Option.Option<Tile> => {
   const { level, index, width } = pathPattern.exec(text)?.groups ?? {}
   if (level === undefined || index === undefined) return Option.none()
   const tile: Tile = {
-    level: level === "entries" ? level : Number(level),
+    level: Number(level),
     index: Number(index.replace(/[x/]/gu, "")),
     width: width === undefined ? tileWidth : Number(width)
   }
-  const inBounds = (tile.level === "entries" || tile.level <= 63) && Number.isSafeInteger(tile.index) && tile.width <= tileWidth
+  const inBounds = tile.level <= 63 && Number.isSafeInteger(tile.index) && tile.width <= tileWidth
   // Rejects superfluous zeros, empty tiles, and full tiles that are marked as partial.
   return inBounds && tile.width > 0 && path(tile) === text ? Option.some(tile) : Option.none()
 }
 
-/** Returns the number of nodes (or entries), 0 to 256, of tile `index` of a level in a log of `size` entries. */
-export const widthAt = (size: number, level: number | "entries", index: number): number => {
-  const nodes = Math.floor(size / tileWidth ** (level === "entries" ? 0 : level))
+/** Returns the number of nodes, 0 to 256, of tile `index` of a level in a log of `size` entries. */
+export const widthAt = (size: number, level: number, index: number): number => {
+  const nodes = Math.floor(size / tileWidth ** level)
   return Math.max(0, Math.min(tileWidth, nodes - index * tileWidth))
 }
 
@@ -104,7 +98,7 @@ const concatenated = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 }
 
 /** Returns the content of each requested tile, in the same order: at least its first `width` hashes. */
-export type ReadTiles<E = never, R = never> = (tiles: ReadonlyArray<HashTile>) => Effect.Effect<ReadonlyArray<Uint8Array>, E, R>
+export type ReadTiles<E = never, R = never> = (tiles: ReadonlyArray<Tile>) => Effect.Effect<ReadonlyArray<Uint8Array>, E, R>
 
 /** A stored tile is missing, or has fewer hashes than a log of `size` entries requires. */
 export class IncompleteTile extends Schema.TaggedError<IncompleteTile>()("IncompleteTile", {
@@ -131,7 +125,7 @@ export const readNodes =
   (nodes) => {
     const locations = nodes.map(locationOf)
     const tiles = new Map(
-      locations.map(({ level, index }): [string, HashTile] => [
+      locations.map(({ level, index }): [string, Tile] => [
         `${level}/${index}`,
         { level, index, width: widthAt(size, level, index) }
       ])
@@ -152,38 +146,3 @@ export const hashesIn = (content: Uint8Array): ReadonlyArray<Hash> =>
   Array.from({ length: Math.floor(content.length / hashLength) }, (_, i) =>
     content.subarray(i * hashLength, (i + 1) * hashLength)
   )
-
-/** An entry bundle is truncated or too long, or an entry exceeds the maximum length. */
-export class MalformedBundle extends Schema.TaggedError<MalformedBundle>()("MalformedBundle", { message: Schema.String }) {}
-
-/** Encodes an entry bundle: before each entry is its length in two bytes, big-endian. */
-export const encodeEntries = (entries: ReadonlyArray<Uint8Array>): Result.Result<Uint8Array, MalformedBundle> => {
-  const tooLong = entries.findIndex((entry) => entry.length > maxLeafLength)
-  if (tooLong !== -1)
-    return Result.fail(new MalformedBundle({ message: `Entry ${tooLong} has more than ${maxLeafLength} bytes` }))
-  const bundle = new Uint8Array(entries.reduce((length, entry) => length + 2 + entry.length, 0))
-  const view = new DataView(bundle.buffer)
-  let next = 0
-  for (const entry of entries) {
-    view.setUint16(next, entry.length)
-    bundle.set(entry, next + 2)
-    next += 2 + entry.length
-  }
-  return Result.succeed(bundle)
-}
-
-/** Decodes an entry bundle of at most 256 entries. */
-export const decodeEntries = (bundle: Uint8Array): Result.Result<ReadonlyArray<Uint8Array>, MalformedBundle> => {
-  const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength)
-  const entries: Array<Uint8Array> = []
-  for (let next = 0; next < bundle.length;) {
-    const end = next + 2 <= bundle.length ? next + 2 + view.getUint16(next) : Infinity
-    if (end > bundle.length)
-      return Result.fail(new MalformedBundle({ message: `The bundle ends within entry ${entries.length}` }))
-    if (entries.length === tileWidth)
-      return Result.fail(new MalformedBundle({ message: `The bundle has more than ${tileWidth} entries` }))
-    entries.push(bundle.subarray(next + 2, end))
-    next = end
-  }
-  return Result.succeed(entries)
-}

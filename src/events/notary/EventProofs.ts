@@ -50,7 +50,7 @@ export const make = Effect.gen(function* () {
   const tile = Effect.fnUntraced(function* (path: string) {
     const none = new NotInLog({ missing: "such tile in the signed log" })
     const requested = Option.getOrNull(parsePath(`tile/${path}`))
-    if (requested === null || requested.level === "entries") return yield* none
+    if (requested === null) return yield* none
     const { index, level, width } = requested
     const checkpoint = Option.getOrNull(yield* newest)
     if (checkpoint === null || widthAt(checkpoint.size, level, index) < width) return yield* none

@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { hashLength, nodesOf, restore } from "#events/merkle/MerkleTree.ts"
-import { type HashTile, readNodes } from "#events/merkle/Tiles.ts"
+import { type Tile, readNodes } from "#events/merkle/Tiles.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
   })
 
   /** Returns the content of each requested tile, in the same order; empty for a missing tile. */
-  const readTiles = Effect.fnUntraced(function* (tiles: ReadonlyArray<HashTile>) {
+  const readTiles = Effect.fnUntraced(function* (tiles: ReadonlyArray<Tile>) {
     const requested = { levels: tiles.map(({ level }) => level), indexes: tiles.map(({ index }) => index) }
     const rows = yield* findTiles(requested).pipe(QueryPolicy.withRetry(retryFor))
     const byTile = new Map(rows.map(({ hashes, index, level }) => [`${level}/${index}`, hashes]))

@@ -1,19 +1,15 @@
-import { Arbitrary, Effect, Option, Result, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { append, empty, type Node, type Tree } from "#events/merkle/MerkleTree.ts"
 import {
-  decodeEntries,
-  encodeEntries,
   growths,
   hashesIn,
   IncompleteTile,
   joined,
-  MalformedBundle,
   parsePath,
   path,
   readNodes,
   tileWidth,
   widthAt,
-  type HashTile,
   type ReadTiles,
   type Tile
 } from "#events/merkle/Tiles.ts"
@@ -70,7 +66,6 @@ describe("tile paths", () => {
     ["tile/0/x001/x234/067.p/8", { level: 0, index: 1_234_067, width: 8 }],
     ["tile/63/999.p/255", { level: 63, index: 999, width: 255 }],
     ["tile/1/x001/000", { level: 1, index: 1000, width: 256 }],
-    ["tile/entries/x273/000.p/1", { level: "entries", index: 273_000, width: 1 }],
     ["tile/0/x009/x007/x199/x254/x740/991", { level: 0, index: Number.MAX_SAFE_INTEGER, width: 256 }]
   ]
 
@@ -101,7 +96,7 @@ describe("tile paths", () => {
       "/tile/0/000",
       "tile/0/000\n",
       "tile/8/0/000",
-      "tile/entries/00",
+      "tile/entries/000",
       "tile/data/000",
       "tile/0/x009/x007/x199/x254/x740/992",
       "tile/0/x999/x999/x999/x999/x999/999",
@@ -113,7 +108,7 @@ describe("tile paths", () => {
   it.prop(
     "are unchanged after formatting and parsing",
     [
-      Schema.Union([Schema.Literal("entries"), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 }))]),
+      Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 })),
       Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
       Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 256 }))
     ],
@@ -138,7 +133,6 @@ describe("tiles", () => {
     assert.deepStrictEqual(widths(70_000, 3), { full: 0, partial: [] })
     assert.deepStrictEqual(widths(256, 0), { full: 1, partial: [] })
     assert.deepStrictEqual(widths(256, 1), { full: 0, partial: [1] })
-    assert.strictEqual(widthAt(70_000, "entries", 273), 112)
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
@@ -176,7 +170,7 @@ describe("tiles", () => {
     const log = logOf(leaves)
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))
-    const asked: Array<ReadonlyArray<HashTile>> = []
+    const asked: Array<ReadonlyArray<Tile>> = []
     const reader = readNodes(sha256, 520, (question) => {
       asked.push(question)
       return tilesFrom(tiles)(question)
@@ -200,39 +194,5 @@ describe("tiles", () => {
     const failure = yield* Effect.flip(proveInclusion(sha256, reader, { index: 0, size: 10 }))
     assert.instanceOf(failure, IncompleteTile)
     assert.strictEqual(failure.message, "Tile 0/0 is incomplete for a log of 10 entries")
-  })
-})
-
-describe("entry bundles", () => {
-  it("prefix each entry with its length", () => {
-    const bundle = encodeEntries([new TextEncoder().encode("ab"), new Uint8Array(), new Uint8Array(256)])
-    assert.strictEqual(hex(Result.getOrThrow(bundle)), `0002616200000100${"00".repeat(256)}`)
-  })
-
-  const entry = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 })))
-  it.prop(
-    "contain the same entries after encoding and decoding",
-    [Arbitrary.array(Arbitrary.schema(entry), { maxLength: 256 })],
-    ([lists]) => {
-      const entries = lists.map((list) => Uint8Array.from(list))
-      const bundle = Result.getOrThrow(encodeEntries(entries))
-      assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(bundle))), hexes(entries))
-      // Decodes a bundle at an offset of a larger buffer.
-      const within = Uint8Array.of(9, ...bundle, 9).subarray(1, -1)
-      assert.deepStrictEqual(hexes(Result.getOrThrow(decodeEntries(within))), hexes(entries))
-    }
-  )
-
-  it("accept entries of up to 65,535 bytes", () => {
-    const largest = Result.getOrThrow(encodeEntries([new Uint8Array(65_535)]))
-    assert.strictEqual(Result.getOrThrow(decodeEntries(largest))[0]?.length, 65_535)
-    assert.instanceOf(Result.getOrThrow(Result.flip(encodeEntries([new Uint8Array(65_536)]))), MalformedBundle)
-  })
-
-  it("are rejected when truncated, or with more than 256 entries", () => {
-    const bundle = Result.getOrThrow(encodeEntries([Uint8Array.of(1, 2, 3)]))
-    for (const length of [1, 2, 3, 4]) assert.isTrue(Result.isFailure(decodeEntries(bundle.subarray(0, length))))
-    assert.isTrue(Result.isSuccess(decodeEntries(new Uint8Array(2 * 256))))
-    assert.isTrue(Result.isFailure(decodeEntries(new Uint8Array(2 * 257))))
   })
 })
