@@ -260,7 +260,8 @@ BEGIN
         answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
   END IF;
   IF has_erasures THEN
-    -- Computes the rows of erased answers again. Their documents are erased already, so names and addresses are null. Every answer has a row.
+    -- Computes the rows of erased answers again. Their documents are erased already, so names and addresses are null.
+    -- Every VAT ID with an answer has a row already, so this INSERT only updates, and only rows whose newest answer is an erased one.
     INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
       SELECT DISTINCT ON (r.key) r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer
       FROM (SELECT e.data FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'PersonalDataErased' OFFSET 0) e

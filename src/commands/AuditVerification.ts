@@ -211,10 +211,14 @@ const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, p
     return Effect.fail(new UnusedOption({ message: "--checkpoint does not work with --proof: a proof has its own checkpoint" }))
   }
   if (fast && (hasProof || hasExport))
-    return Effect.fail(new UnusedOption({ message: "--fast works only when the database is verified" }))
+    return Effect.fail(
+      new UnusedOption({ message: "--fast works only for the verification of a database, not with --export or --proof" })
+    )
   if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
     return Effect.fail(
-      new UnusedOption({ message: "--by and --reason work only when the database is verified, because its log records them" })
+      new UnusedOption({
+        message: "--by and --reason work only for the verification of a database, because its log records them"
+      })
     )
   }
   return Effect.void

@@ -41,8 +41,8 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
   })
 
 /**
- * Returns the keys of the service that is configured on this machine, if there is one. `checkpoint` is a checkpoint of the log,
- * which has the log's name.
+ * Returns the public keys of the log's signing keys that are configured on this machine; none if none are configured. The name of a key
+ * is the name of its log, which is read from `checkpoint`.
  */
 const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
   const keys = yield* NotaryKeys.configuredKeys

@@ -21,7 +21,7 @@ import { ValidationApi } from "#http/validation/ValidationApi.ts"
 /** The version of the interface, in /health and the OpenAPI document. */
 export const interfaceVersion = "0.1.0"
 
-/** Makes an error list all invalid fields of a request, not only the first. */
+/** Parse option: an error names all invalid fields of a request, not only the first. */
 const everyField = { errors: "all" } as const
 
 /** Returns the `servers` of the OpenAPI document. `url` is relative to the URL of the document. */

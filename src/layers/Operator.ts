@@ -39,7 +39,7 @@ export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
 )
 
-/** The services of the command that adopts a log and completes its signed tree. */
+/** The services of `vatproof notary adopt`, which stores the missing parts of the log's signed tree. */
 export const adopting = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),

@@ -59,7 +59,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       cpSync(directory, copy, { recursive: true })
       edit(name, change)(copy)
       const { failure } = yield* command("audit", "verify", "--export", copy, "--key", key)
-      assert.match(failure ?? "", /cannot be used|does not have the hashes/u)
+      assert.match(failure ?? "", /cannot be used|lacks the tree hashes/u)
     }
   })
 
@@ -180,7 +180,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     [["--export", "out", "--event", "one"], "--event works only with --proof"],
     [
       ["--export", "out", "--by", "carol"],
-      "--by and --reason work only when the database is verified, because its log records them"
+      "--by and --reason work only for the verification of a database, because its log records them"
     ],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
   ] as const)("rejects the options %j, and says why they do not work", ([given, message]) =>

@@ -11,7 +11,7 @@ export interface Count {
   readonly lost: number
   /** Requests with more than one event, acknowledged or not. */
   readonly duplicates: number
-  /** Requests with an event that did not return 200, because their response was lost. */
+  /** Requests that did not return 200 although their event is stored, because their response was lost. */
   readonly unacknowledged: number
   /** Inconsistencies of the log. */
   readonly defects: ReadonlyArray<string>

@@ -34,7 +34,7 @@ const exported = Effect.gen(function* () {
   const directory = join(folder, "export")
   const { failure } = yield* command("audit", "export", "--out", directory)
   assert.isNull(failure)
-  // `setPlan` appends no event, and an audit compares plans with events. Therefore restores the plan that the events state.
+  // The key's first `setPlan` appended no event, and an audit compares plans with events. This call restores the plan that the events state.
   yield* RunningService.setPlan(apiKey, "free")
   return Exported.of({ folder, directory, apiKey })
 })

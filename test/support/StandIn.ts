@@ -16,7 +16,7 @@ export interface Call {
 
 export type Script = (call: Call) => Effect.Effect<unknown>
 
-/** `next` queues the responses to the next requests; `calls` lists the requests in order. */
+/** A stand-in for another server. `next` queues scripts, each of which answers one request; `calls` lists the requests in order. */
 export class StandIn extends Context.Service<
   StandIn,
   {

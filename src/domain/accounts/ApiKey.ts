@@ -1,6 +1,6 @@
 /**
- * API keys: `svc_live_`, 32 random base62 characters and a checksum of 6 characters (rule 3). The checksum rejects mistyped keys
- * without a query; it is not a security measure.
+ * API keys: `svc_live_`, 32 random base62 characters and a checksum of 6 characters (rule 3). SecretToken.ts computes the
+ * checksum. It rejects mistyped keys without a query; it is not a security measure.
  */
 import type { Effect } from "effect"
 import type { Crypto } from "#domain/kernel/Crypto.ts"

@@ -14,7 +14,7 @@ const maxAlone = 60
 const maxAccounts = 10_000
 const maxClients = 500
 const hour = Duration.hours(1)
-const lookEvery = "1 minute"
+const pollEvery = "1 minute"
 const writesAtOnce = 64
 
 /** Counts of logins since `since`. The `alone` logins were successful and got an event each; `succeeded` counts the further ones. */
@@ -89,7 +89,7 @@ const make = Effect.gen(function* () {
     logDefects("Writing the counts of logins failed; retrying in a minute")
   )
   yield* Effect.addFinalizer(() => Effect.flatMap(DateTime.now, writeBefore))
-  yield* Effect.forkScoped(Effect.repeat(iteration, Schedule.spaced(lookEvery)))
+  yield* Effect.forkScoped(Effect.repeat(iteration, Schedule.spaced(pollEvery)))
   return LoginLog.of({ succeeded, refused })
 })
 

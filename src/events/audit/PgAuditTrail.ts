@@ -31,7 +31,7 @@ import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /** Pause between checks for a checkpoint that covers the event, and maximum number of checks: a request for a proof waits up to 3 s. */
-const lookEvery = "100 millis"
+const pollEvery = "100 millis"
 const looks = 30
 
 const make = Effect.gen(function* () {
@@ -81,7 +81,7 @@ const make = Effect.gen(function* () {
       ),
       Effect.map(Option.getOrThrow),
       Effect.retry({
-        schedule: Schedule.spaced(lookEvery),
+        schedule: Schedule.spaced(pollEvery),
         times: Option.isSome(keys) ? looks : 0,
         while: (error) => error._tag === "NotSignedYet"
       })

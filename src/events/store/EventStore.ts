@@ -109,9 +109,9 @@ const make = Effect.gen(function* () {
 
 const isStoredAlready = ({ reason }: SqlError) => reason._tag === "UniqueViolation"
 
-/** Errors that a command without charge, rate window and precondition cannot cause. */
+/** Errors that only a command with a charge, a rate window or a precondition can cause. */
 const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as const
-/** Errors that a command without charge, rate window, precondition and expected version cannot cause. */
+/** Errors that only a command with a charge, a rate window, a precondition or an expected version can cause. */
 const refusals = [...uncharged, "VersionConflict"] as const
 
 /** Wraps an append in a span if the trace of its request is sampled. Spans of later work on the event link to it (`TraceLinks`). */

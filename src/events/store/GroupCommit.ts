@@ -75,7 +75,8 @@ const longestWaitNanos = 3_000_000_000n
 export const make = Effect.fnUntraced(function* <I, O, E>(
   options: GroupCommitOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
-  // An array, which each batch replaces. A queue that is never empty would retain items that were taken, which slows garbage collection.
+  // The callers of the next batch. Each batch takes the array and leaves a new one. A queue would be slower: while it is never empty, it
+  // retains items that were taken, which slows garbage collection.
   let waiting: Array<Waiting<I, O, E>> = []
   const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock

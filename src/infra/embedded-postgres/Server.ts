@@ -60,7 +60,7 @@ export const awaitReady = Effect.fnUntraced(function* (cluster: EmbeddedPostgres
   if (isReady(result, server.pid)) return result.value
   return yield* new EmbeddedPostgresError({
     reason: "not_ready",
-    message: `The Postgres of ${cluster.directory} (process ${server.pid}) was stopping`
+    message: `The Postgres of ${cluster.directory} (process ${server.pid}) stopped before it was ready`
   })
 })
 

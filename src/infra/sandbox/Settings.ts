@@ -1,4 +1,4 @@
-/** The settings of a whole source, as `/sandbox/settings` reads and writes them. */
+/** The settings of both simulated sources, which `/sandbox/settings` returns and changes. */
 import { Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 

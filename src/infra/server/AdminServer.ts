@@ -82,7 +82,7 @@ const announced = (announce: AdminServerOptions["announce"]) =>
     )
   )
 
-/** Listens on the first free port. The port is `exclusive`: on a shared one each worker would answer with its own metrics. */
+/** Listens on the first free one of `ports` ports from `port` on. The port is `exclusive`: on a shared one each worker would answer with its own metrics. */
 const listener = ({
   host,
   port,

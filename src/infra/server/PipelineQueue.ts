@@ -46,7 +46,8 @@ export class PipelineQueue {
       return onRejected()
     }
     this.add(socket)
-    // Without `schedule`, a pipeline that is answered from memory would run to its end within one iteration of the event loop.
+    // Without `schedule`, pipelined requests that are answered from a cache would all run in one iteration of the event loop, while the
+    // other connections wait.
     response.once("socket", () =>
       schedule(() => {
         if (this.remove(socket) && !socket.destroyed) handle(request, response)

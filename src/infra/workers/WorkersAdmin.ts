@@ -12,7 +12,7 @@ export interface WorkersAdminOptions extends AdminServer.AdminServerOptions {
   readonly adminPorts: ReadonlyMap<number, number>
 }
 
-/** Timeout of a request to a worker. A slower worker is left out. */
+/** Timeout of a request to a worker. A slower worker is left out of the response. */
 const timeout = "3 seconds"
 
 const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number>) {

@@ -12,7 +12,7 @@ export interface RequestKind {
   readonly target: (vatId: string, index: number) => string
   /** Text that each expected response contains; null for any text. */
   readonly contains: string | null
-  /** Body of a POST that accepts a pending validation; null for a GET. */
+  /** Body of a POST to /v1/validations, which asks for a validation that is answered later; null for a GET. */
   readonly body: ((vatId: string) => string) | null
 }
 
@@ -68,7 +68,7 @@ const isName = (text: string): text is Name => text in kinds
 
 export const names: ReadonlyArray<Name> = Object.keys(kinds).filter(isName)
 
-/** The kinds of the mix. */
+/** The kinds of requests in the benchmark's mixed load: those with a weight. */
 export const mixed = names.filter((name) => kinds[name].weight > 0)
 
 /** The repeating order of the requests. It spreads each kind evenly by its weight. */

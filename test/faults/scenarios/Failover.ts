@@ -35,7 +35,7 @@ export const failover = Effect.gen(function* () {
       yield* primary.stop("immediate")
       MutableRef.set(current, null)
       yield* address.reset
-      // A watchdog takes about 3 s to detect the failure.
+      // The delay stands for a watchdog, which takes about 3 s to detect the failure.
       yield* Effect.delay(standby.promote, "3 seconds")
       MutableRef.set(current, standby)
       return []

@@ -132,7 +132,7 @@ layer(migratedByOwner, { excludeTestServices: true })("the start on a database o
   })
 
   it.effect(
-    "has full protection after an administrator has run protect.sql twice, and the service continues to append",
+    "finds full protection after an administrator has run protect.sql, also a second time, and the service continues to append",
     function* () {
       const { url } = yield* Owner
       const administrator = yield* SqlClient.SqlClient

@@ -45,7 +45,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("fail only at VIES after 9997, only at the BZSt after 9998, and at both after 9999", () => {
+  it("that end in 9997xx fail only at VIES, in 9998xx only at the BZSt, and in 9999xx at both", () => {
     assert.deepStrictEqual(magicOfText("DE100999703").vies, { breakage: "hang" })
     assert.deepStrictEqual(magicOfText("DE100999703").bzst, {})
     assert.deepStrictEqual(magicOfText("DE100999803").vies, {})

@@ -151,20 +151,23 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     }
   })
 
-  it.effect("rejects a target with prefix, separators, lower case, an unknown country or the ISO code of Greece", function* () {
-    for (const [countryCode, vatNumber] of [
-      ["DE", "DE123456789"],
-      ["DE", "123 456 789"],
-      ["de", "123456789"],
-      ["DE", "12345678"],
-      ["XX", "123456789"],
-      ["GR", "123456789"]
-    ] as const) {
-      const { status, body } = yield* check(countryCode, vatNumber)
-      assert.strictEqual(status, 200)
-      assert.deepStrictEqual(body, error("INVALID_INPUT"))
+  it.effect(
+    "rejects a VAT number with a prefix, separators or too few digits, and a country code that is lower case, unknown or the ISO code of Greece",
+    function* () {
+      for (const [countryCode, vatNumber] of [
+        ["DE", "DE123456789"],
+        ["DE", "123 456 789"],
+        ["de", "123456789"],
+        ["DE", "12345678"],
+        ["XX", "123456789"],
+        ["GR", "123456789"]
+      ] as const) {
+        const { status, body } = yield* check(countryCode, vatNumber)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(body, error("INVALID_INPUT"))
+      }
     }
-  })
+  )
 
   it.effect("answers a missing mandatory field with HTTP 400 and VOW-ERR-11", function* () {
     for (const fields of [{ countryCode: "DE" }, { vatNumber: "123456789" }, { countryCode: "", vatNumber: "" }, {}]) {

@@ -13,7 +13,7 @@ describe("the OTEL_* variables", () => {
     assert.deepStrictEqual(settings.sampler, { name: "parentbased_traceidratio", ratio: 0.05 })
   })
 
-  it.effect("set the endpoints of traces, metrics and logs by one variable", function* () {
+  it.effect("include one that sets the endpoints of traces, metrics and logs", function* () {
     const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
     const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
     assert.deepStrictEqual(urls, [

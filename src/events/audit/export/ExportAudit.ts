@@ -47,7 +47,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const around = Option.getOrNull(Manifest.surroundings(manifest))
   if (around === null)
     return yield* new ExportFolder.NoExport({
-      message: `${exportFiles.manifest} does not have the hashes of the positions outside of its range`
+      message: `${exportFiles.manifest} lacks the tree hashes for the positions before and after the export, so the export cannot be verified`
     })
   const check = LogCheck.make(crypto, findings, around.before)
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
@@ -112,7 +112,7 @@ const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.F
   findings.add(event.position, `the event was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
 }
 
-/** Creates a function that returns the facts of the API key that an event concerns, from the export's file of that key. */
+/** Creates a function that finds the API key of an event, and returns what the key's file in the export states; null without a key. */
 const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
   const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (read: ExportLines.ReadLine) {
