@@ -31,7 +31,7 @@ describe("a printed table", () => {
 })
 
 describe("a printed record", () => {
-  it("aligns labels on the left and values on the right", () => {
+  it("shows each label with its value in a second column, and a missing value as a dash", () => {
     assert.strictEqual(
       record([
         ["plan", "free"],

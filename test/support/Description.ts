@@ -56,7 +56,7 @@ const Document = Schema.Struct({
 /** The parts of the document that tests read. */
 export const described = Schema.decodeUnknownSync(Document)(openApi)
 
-/** The document, as JSON. */
+/** The OpenAPI document, as JSON. */
 export const json = Schema.decodeUnknownSync(Schema.Json)(openApi)
 
 /** Every operation with its name, for example `GET /health`. */

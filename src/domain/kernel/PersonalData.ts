@@ -33,7 +33,7 @@ export const PersonalDataErased = DomainEvent.define(
 )
 
 /**
- * An operator read the personal documents about a VAT ID, of a receipt or of an account. `documents` is the number of documents.
+ * An operator read the personal documents of a VAT ID, a receipt or an account. `documents` is the number of documents.
  */
 export const PersonalDataShown = DomainEvent.define(
   "PersonalDataShown",

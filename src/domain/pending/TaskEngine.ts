@@ -24,7 +24,7 @@ import { ValidateVatId, type ValidationFailure } from "#domain/validation/Valida
 const poll = Duration.seconds(1)
 /** Minimum interval between two claims of a replica, because each claim reads the tasks of all member states. */
 const betweenClaims = Duration.millis(50)
-/** Interval between two searches for tasks that wait for quota and whose key has quota again. */
+/** Interval between two searches for tasks that waited for quota and can continue, because their key has quota again. */
 const resumeEvery = Duration.seconds(5)
 /** Interval at which leases are extended: a third of their length (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)

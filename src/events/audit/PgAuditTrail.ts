@@ -72,7 +72,10 @@ const make = Effect.gen(function* () {
     return yield* lineOf(stored)
   })
 
-  /** Waits until a checkpoint covers a position and returns it. A new event is signed within about a second. */
+  /**
+   * Returns the newest checkpoint once it covers the position. Waits about 3 s at most, and not at all if the service has no keys; then
+   * fails with NotSignedYet. A new event is signed within about a second.
+   */
   const covering = (position: number) =>
     proofs.newest.pipe(
       Effect.filterOrFail(

@@ -187,7 +187,8 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       for (const finding of wrong) {
         count += 1
         yield* integrity.reportAltered("scrub", finding)
-        if (count <= loggedAtMost) yield* Effect.logError(`Check of the stored log: ${finding}. Run "vatproof audit verify"`)
+        if (count <= loggedAtMost)
+          yield* Effect.logError(`The check of the stored log found a defect: ${finding}. Run "vatproof audit verify"`)
       }
       yield* Metric.update(findings, count)
     })

@@ -57,7 +57,10 @@ const commandOf = ({ admitted, caller, event, identity, newStream, repeats, unit
   minute: admitted === null ? { bucket: minuteBucket(caller), limit: caller.perMinute } : undefined
 })
 
-/** Returns the ids of the answer and, if the same append stores one, of the acceptance. The acceptance has the id of its task. */
+/**
+ * Returns the ids of the answer's event, then those of ValidationAccepted if this append stores it too. The id of
+ * ValidationAccepted is the id of the task.
+ */
 const identitiesOf = ({ accepted, causationId, eventId }: IdentifiedEvent): ReadonlyArray<EventIdentity> => [
   { eventId, causationId },
   ...(accepted === undefined || causationId === null ? [] : [{ eventId: causationId, causationId: null }])

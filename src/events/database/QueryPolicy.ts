@@ -47,8 +47,8 @@ const hungAfter = Duration.seconds(5)
 export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
 
 /**
- * Runs a query, and retries it for at most `retryFor` during an outage. Fails with `StoreUnavailable` after a timeout of 5 s, or of
- * `retryFor` or `mayTake` if one of them is longer. Any other error of the query is a defect.
+ * Runs a query, and retries it for at most `retryFor` during an outage. Fails with `StoreUnavailable` if the outage lasts longer, or
+ * at the timeout: the longest of 5 s, `retryFor` and `mayTake` (how long a slow query may take). Errors that are not transient are defects.
  */
 export const withRetry =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>

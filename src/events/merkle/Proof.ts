@@ -90,7 +90,7 @@ export const verify = (
     return yield* Result.fail(
       new ProofRefused({
         reason: "not_included",
-        message: `The entry is not the one at position ${index} of ${checkpoint.origin}`
+        message: `The leaf is not the one at position ${index} of ${checkpoint.origin}`
       })
     )
   })

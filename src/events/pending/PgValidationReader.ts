@@ -27,8 +27,9 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of tasks that one statement reads, and of callers that wait. */
+/** Maximum number of tasks that one statement reads. */
 const maxBatch = 500
+/** Maximum number of callers that wait for a statement. */
 const maxWaiting = 20_000
 
 const Row = Schema.Struct({

@@ -68,6 +68,9 @@ const traced = <A, E>(
 /** Callers that have waited this long when a batch begins are rejected, because their requests are about to time out. */
 const longestWaitNanos = 3_000_000_000n
 
+const callbackFailed =
+  "A request could not process its result from the database, a defect of the service; the others of its batch continue"
+
 /**
  * Creates a function that adds an input to the next batch and returns its result. It fails with `onFull()` at once if too many callers
  * wait, and also if its batch does not begin within 3 s.
@@ -103,14 +106,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
       for (const [index, { done }] of rest) {
         done(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`No result for input ${index}`)))
       }
-    }).pipe(
-      Effect.catchCause((cause) =>
-        Effect.andThen(
-          Effect.logError("A caller failed while it received its result from the database; the other callers get theirs", cause),
-          () => settleRest
-        )
-      )
-    )
+    }).pipe(Effect.catchCause((cause) => Effect.andThen(Effect.logError(callbackFailed, cause), () => settleRest)))
     return settleRest
   }
 

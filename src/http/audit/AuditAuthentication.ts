@@ -70,8 +70,8 @@ export const layerProofReaderRequired = Layer.effect(
       return { _tag: "Auditor", auditor: yield* auditors.byToken(Redacted.make(token)) } satisfies ProofReader
     })
 
-    // The library tries the next scheme only if the first one fails. `identify` checks both schemes and returns a response even for a
-    // refusal: otherwise a wrong key would be ignored.
+    // If a scheme fails, the library tries the next one, so a wrong API key beside a valid auditor token would be ignored. `identify`
+    // therefore checks both schemes itself, and answers a refusal with a response instead of a failure.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const reader = yield* Effect.result(readerOf)
       if (reader._tag === "Failure") return challenge(yield* FailureResponses.respond(Effect.fail(reader.failure)))

@@ -111,7 +111,7 @@ const logLimit = ByteSize.mebibytes(8)
 export const trimLog = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster) {
   const fs = yield* FileSystem.FileSystem
   if (ByteSize.isLessThan(yield* sizeOf(cluster.log), logLimit)) return
-  // On a full disk, space matters more than old lines.
+  // A failed copy is ignored: on a full disk, space matters more than old lines.
   yield* Effect.ignore(fs.copyFile(cluster.log, `${cluster.log}.1`))
   yield* fs.truncate(cluster.log)
 })

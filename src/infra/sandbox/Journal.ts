@@ -29,8 +29,8 @@ export type JournalEntry = typeof JournalEntry.Type
 const Tally = Schema.Struct({ checks: Schema.Int, probes: Schema.Int, in_flight: Schema.Int, concurrent_max: Schema.Int })
 
 /**
- * Counters since the last reset: `checks` are validations, `probes` all other calls of a source; `in_flight` and `concurrent_max`
- * count concurrent checks. `entries` are the newest calls, oldest first; `dropped` is the number of evicted ones.
+ * Counters since the last reset: `checks` are validations, `probes` all other calls to a source. `in_flight` is the number of
+ * checks in flight now, `concurrent_max` its maximum. `entries` are the newest calls, oldest first; `dropped` is the number of evicted ones.
  */
 export const JournalView = Schema.Struct({
   vies: Tally,

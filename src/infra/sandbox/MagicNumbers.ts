@@ -129,7 +129,7 @@ export const magicNumbers: ReadonlyMap<string, Magic> = new Map([...testNumbers,
 const notAssigned: Magic = { meaning: "invalid: one digit repeated", ...invalid }
 const assigned: Magic = { meaning: "valid", vies: {}, bzst: {} }
 
-/** Returns the effect of a VAT ID. */
+/** Returns how the simulated sources behave for a VAT ID, by its last six digits. A number of one repeated digit is not assigned. */
 export const magicOf = (vatId: VatId): Magic => {
   const digits = digitsOf(vatId)
   return /^(\d)\1*$/u.test(digits) ? notAssigned : (magicNumbers.get(digits.slice(-6)) ?? assigned)

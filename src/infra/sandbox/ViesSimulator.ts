@@ -131,8 +131,8 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
 }
 
 /**
- * Returns the fields about the trader, as recorded answers have them: for Germany only the name, for Spain only the fields of the
- * request, for other member states all.
+ * Returns the fields about the trader, as recorded answers have them: for Germany only the name and its result, for Spain only the
+ * fields of the request or all if it has none, for other member states all.
  */
 const traderKeys = (state: string, request: CheckVatRequest, company: Company | undefined): object => {
   if (state === "DE") return { traderName: request.traderName || undisclosed, traderNameMatch: "NOT_PROCESSED" }

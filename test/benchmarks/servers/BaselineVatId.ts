@@ -1,4 +1,4 @@
-/** Format check of VAT IDs in the baseline. */
+/** Format check of VAT IDs for the baseline: the hand-written Fastify server (BaselineServer.ts) that the benchmarks compare the service with. */
 
 export const normalise = (input: string) => input.replace(/[ .-]/gu, "").toUpperCase()
 

@@ -23,7 +23,7 @@ export const store = (url: Redacted.Redacted) =>
   EventStore.layer.pipe(Layer.provide(NodeCrypto.layer), Layer.provideMerge(Postgres.layer({ url, maxConnections: 10 })))
 
 /**
- * Size of a generated log. The first `vatIds` events are live answers, each about another VAT ID; the rest are cache hits. Streams,
+ * Size of a generated log. The first `vatIds` events are live answers, each for a different VAT ID; the rest are cache hits. Streams,
  * meters, cached answers, keys and accounts match the events.
  */
 export interface Contents {

@@ -157,7 +157,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.isUndefined((yield* confirm(service, "DE100440120", key)).headers["warning"])
   })
 
-  it.effect("is refused with 422 and the code, recorded, and not charged if the BZSt refuses it (evatr-0006)", function* () {
+  it.effect("that the BZSt refuses (evatr-0006) returns 422 with the BZSt's code, is recorded, and is not charged", function* () {
     const { key, sandbox, service } = yield* start()
     yield* sandbox.configure({ german_targets_admitted: false })
     const reply = yield* confirm(service, "DE100440130", key)

@@ -86,7 +86,7 @@ describe("a call to a source", () => {
     }).pipe(Effect.provide(SourceHttp.layerClient))
   )
 
-  it.effect("fails if the address is malformed", () =>
+  it.effect("fails as unreachable if the URL of the source is malformed", () =>
     Effect.gen(function* () {
       const http = yield* SourceHttp.make("bzst", { baseUrl: "nowhere", timeout: "15 seconds" })
       assert.deepStrictEqual(plain(yield* Effect.flip(http.get("/"))), { ...unreachable, source: "bzst" })

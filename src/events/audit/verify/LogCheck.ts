@@ -51,7 +51,10 @@ const maxDifferent = 1_000
 /** Stands for the leaf hash of a missing or malformed event. */
 const nothing: Hash = new Uint8Array(32)
 
-/** Compares versions and times of events with the preceding events. `begins`: the first event is the first event of the log. */
+/**
+ * Creates a comparison of each event's version with the preceding event of its stream, and of its time with the preceding event of the
+ * log. `begins` is true if the comparison starts at position 0.
+ */
 const makeNeighbours = (findings: Findings, begins: boolean) => {
   const streams = new Map<string, StreamEnd>()
   let isWhole = begins
