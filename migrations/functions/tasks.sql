@@ -1,7 +1,7 @@
 -- Functions that schedule the attempts of tasks. They update only the columns of vatproof.tasks that are not derived from the log. Any number of
 -- replicas may call them concurrently.
 
--- Locks and returns a due task of an account in a member state; null if there is none. Single validations come first, then tasks of up to 20
+-- Locks and returns a due task of an account in a member state; null without such a task. Single validations come first, then tasks of up to 20
 -- batches, starting at a random batch. Only claim_tasks calls this function, and explains p_wake_ms.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE

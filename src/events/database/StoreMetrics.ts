@@ -67,7 +67,7 @@ export const logSize = Metrics.gauge("vatproof.log.size", { unit: "{event}", des
 
 export const outboxAge = Metrics.gauge("vatproof.outbox.age", {
   unit: "s",
-  description: "Age of the oldest undelivered mail; 0 if there is none"
+  description: "Age of the oldest undelivered mail; 0 if all are delivered"
 })()
 
 export const outboxWaiting = Metrics.gauge("vatproof.outbox.waiting", {
@@ -83,7 +83,8 @@ export const tasksOpen = Metrics.gauge("vatproof.tasks.open", {
 
 export const tasksAge = Metrics.gauge("vatproof.tasks.age", {
   unit: "s",
-  description: "Age of the oldest accepted validation that waits for its answer and is not paused for a quota; 0 if there is none"
+  description:
+    "Age of the oldest accepted validation that waits for its answer and is not paused for a quota; 0 without such a validation"
 })()
 
 /** Measures the duration of an effect, whether it succeeds, fails or is interrupted. */

@@ -65,7 +65,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     execute: ({ batchId, uploadId }) =>
       sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
   }),
-  // Reads the first chunk of the batch with the next id after `after`. If there is none, reads the first chunk of the first batch.
+  // Reads the first chunk of the batch with the next id after `after`. Without such a chunk, reads the first chunk of the first batch.
   next: SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Spooled,

@@ -120,7 +120,7 @@ const makeAnswers = Effect.gen(function* () {
     return validation
   })
 
-  /** Returns the outcome of a validation from its closing event: the answer, or the reason why there is none. */
+  /** Returns the outcome of a validation from its closing event: the answer, or the reason why it has no answer. */
   const outcomeAt = Effect.fnUntraced(function* (position: number) {
     const event = yield* at(position)
     switch (event.type) {

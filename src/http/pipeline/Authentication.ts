@@ -36,7 +36,7 @@ const keyAsAuthorization = /(?:^| )(?:svc_|c3ZjX)/iu
 const keyInQuery = /[?&](?:(?:x[-_]?)?api[-_]?key=|[^=&]*=svc_)/iu
 
 /**
- * Returns the error for an API key in Authorization or in the query; null if there is none. Without this check the key would be ignored,
+ * Returns the error for an API key in Authorization or in the query; null without such a key. Without this check the key would be ignored,
  * and its caller served as anonymous.
  */
 const misplacedKey = ({ headers, url }: HttpServerRequest.HttpServerRequest) => {

@@ -44,7 +44,7 @@ nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
 header a{color:var(--soft)}
 `
 
-/** Returns a link to the operator's contact, or a note that there is none. */
+/** Returns a link to the operator's contact, or a note that the operator has set no contact. */
 export const contactOf = ({ contact }: SiteSettings): string =>
   contact === null
     ? "the operator of this service, who has published no address"

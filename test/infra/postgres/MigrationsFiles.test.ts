@@ -33,7 +33,7 @@ const known = {
  * The digest of all files that are applied again after a change. Such a change needs a new numbered file: an older version would
  * otherwise apply its own files again.
  */
-const repeatable = "83c8f09afda6edd8f33ea491a84638225d679d0d4a55dc9631f24228f73aab53"
+const repeatable = "787200cfe02d0039237861101363235dbb0b4be7cd80787e53df8144f8cb5394"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

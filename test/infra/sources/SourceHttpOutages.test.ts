@@ -16,7 +16,7 @@ const connect = Effect.gen(function* () {
   return { standIn, http, ask: http.post("/question", { a: "ü" }) }
 })
 
-/** Returns the failure that a scripted answer causes. The test fails if there is none. */
+/** Returns the failure that a scripted answer causes. The test fails if the call succeeds. */
 const failureOf = (script: StandIn.Script) =>
   Effect.gen(function* () {
     const { standIn, ask } = yield* connect
