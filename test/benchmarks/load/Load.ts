@@ -83,6 +83,10 @@ export const run = (plan: LoadPlan) =>
       new LoadFailed({ message: `${failures} of ${answered} requests on port ${plan.port} failed; the first: ${firstFailure}` })
   )
 
+/** Latencies of all requests, in milliseconds. */
+export const p50Of = ({ latencyMs }: LoadResult) => latencyMs.p50
+export const p99Of = ({ latencyMs }: LoadResult) => latencyMs.p99
+
 export const perSecondOf = ({ answered, seconds }: LoadResult) => answered / seconds
 
 /** Returns the CPU time of the server under load per request, in microseconds. */

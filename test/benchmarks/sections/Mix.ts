@@ -146,9 +146,6 @@ const toCached = (rows: ReadonlyArray<Row>, name: string) => {
   return Report.medianRatio(serviceOf(name), serviceOf("cached"), Load.serviceCpuMicros)
 }
 
-const p99Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p99
-const p50Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p50
-
 /** Ratios of service ÷ baseline, and of other build ÷ service. */
 const ratioTable = (rows: ReadonlyArray<Row>) => {
   const toBaseline =
@@ -163,14 +160,14 @@ const ratioTable = (rows: ReadonlyArray<Row>) => {
   return Report.details(rows, {
     "service ÷ Fastify": ({ name }) => name,
     "requests/s": (row) => (row.isAtRate ? "-" : toBaseline(Load.perSecondOf)(row)),
-    p50: toBaseline(p50Of),
-    p99: toBaseline(p99Of),
+    p50: toBaseline(Load.p50Of),
+    p99: toBaseline(Load.p99Of),
     "processor time with Postgres": toBaseline(Load.totalCpuMicros),
     "service ÷ cached": ({ name }) => toCached(rows, name),
     ...(hasOther
       ? {
           "other ÷ service: requests/s": (row: Row) => (row.isAtRate ? "-" : toOther(Load.perSecondOf)(row)),
-          "p99 ": toOther(p99Of),
+          "p99 ": toOther(Load.p99Of),
           "processor time with Postgres ": toOther(Load.totalCpuMicros),
           "of the service alone": toOther(Load.serviceCpuMicros)
         }

@@ -2,7 +2,7 @@
  * Validations that are answered later: submissions while all sources are down, their effect on cached validations, and batches of
  * 50,000 items.
  */
-import { Array as Arr, Clock, Effect, Schedule, Schema } from "effect"
+import { Array as Arr, Duration, Effect, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -87,13 +87,6 @@ const clientOf = Effect.fnUntraced(function* ({ keys: [key], server: { port } }:
   }
 })
 
-const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const beganAt = yield* Clock.currentTimeMillis
-    const result = yield* effect
-    return { result, seconds: ((yield* Clock.currentTimeMillis) - beganAt) / 1_000 }
-  })
-
 /** Returns the result of an effect, and by how many MB the memory of a process grew at most. */
 const watchingMemory = <A, E, R>(pid: number, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -126,24 +119,24 @@ const measureBatches = Effect.gen(function* () {
     { newFrom: batchFrom, requests: items, durationMs: 600_000 }
   )
   yield* Settled.wait(url)
-  const cached = yield* timed(Effect.flatMap(client.upload(csvOf(batchFrom)), ({ batch_id }) => client.finished(batch_id)))
+  const [cachedTime, cached] = yield* Effect.timed(
+    Effect.flatMap(client.upload(csvOf(batchFrom)), ({ batch_id }) => client.finished(batch_id))
+  )
   yield* sandbox.configure(down)
   const uploaded = yield* Effect.forEach(
     Arr.range(1, uploads),
     Effect.fnUntraced(function* (index) {
       yield* Settled.wait(url)
-      const upload = timed(client.upload(csvOf(batchFrom + index * items)))
+      const upload = Effect.timed(client.upload(csvOf(batchFrom + index * items)))
       const { grownMb, result } = yield* watchingMemory(server.pid, upload)
-      yield* client.cancel(result.result.batch_id)
-      return { grownMb, seconds: result.seconds }
+      const [time, { batch_id }] = result
+      yield* client.cancel(batch_id)
+      return { grownMb, seconds: Duration.toSeconds(time) }
     })
   )
   yield* sandbox.reset
-  return { cachedSeconds: cached.seconds, final: cached.result.counts.final, uploaded }
+  return { cachedSeconds: Duration.toSeconds(cachedTime), final: cached.counts.final, uploaded }
 }).pipe(Effect.scoped)
-
-const p50Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p50
-const p99Of = ({ latencyMs }: Load.LoadResult) => latencyMs.p99
 
 export const run = Effect.gen(function* () {
   const { rounds } = yield* BenchOptions
@@ -165,8 +158,13 @@ export const run = Effect.gen(function* () {
         "×",
         0.95
       ),
-      Report.atMost("p99 of cached validations, beside submissions ÷ alone", Report.medianRatio(beside, alone, p99Of), "×", 1.1),
-      Report.plain("p50 of cached validations, beside submissions ÷ alone", Report.medianRatio(beside, alone, p50Of), "×"),
+      Report.atMost(
+        "p99 of cached validations, beside submissions ÷ alone",
+        Report.medianRatio(beside, alone, Load.p99Of),
+        "×",
+        1.1
+      ),
+      Report.plain("p50 of cached validations, beside submissions ÷ alone", Report.medianRatio(beside, alone, Load.p50Of), "×"),
       Report.atLeast("items of the batch that were answered", final, "items", items),
       Report.atMost("batch with cached answers, from the upload to the last answer", cachedSeconds, "s", 30),
       Report.atMost("upload, slowest", Math.max(...uploaded.map(({ seconds }) => seconds)), "s", 3),
