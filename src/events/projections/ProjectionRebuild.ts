@@ -149,15 +149,18 @@ const putRight = (sql: SqlClient.SqlClient) =>
 const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: Projection, progress: Progress) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
-  const hold = SqlSchema.findOne({
+  // The row is locked first: a statement that waits for a lock sees no event that was appended meanwhile.
+  const lock = sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
+    ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version`
+  const setPosition = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ position: Schema.BigInt }),
     // Reduces a wrong position that exceeds the head of the log.
-    execute:
-      () => sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
-      ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version, position = least(coalesce(p.position, 0),
-        (SELECT coalesce(max(e.position) + 1, 0) FROM vatproof.events e WHERE e.log_id = ${logId})) RETURNING position`
+    execute: () => sql`UPDATE vatproof.projections p SET position = least(coalesce(p.position, 0),
+        (SELECT coalesce(max(e.position) + 1, 0) FROM vatproof.events e WHERE e.log_id = ${logId}))
+      WHERE p.log_id = ${logId} AND p.name = ${name} RETURNING position`
   })
+  const hold = Effect.andThen(lock, setPosition(undefined))
   const removeSurplus = SqlSchema.findOne({
     Request: Schema.BigInt,
     Result: Schema.Struct({ surplus: Schema.BigInt }),
@@ -166,14 +169,13 @@ const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: 
       SELECT count(*) AS surplus FROM removed`
   })
   const total = { missing: 0, different: 0 }
-  const first = yield* Effect.flatMap(hold(undefined), ({ position }) => removeSurplus(position)).pipe(sql.withTransaction)
-  const end = Number((yield* hold(undefined)).position)
+  const first = yield* Effect.flatMap(hold, ({ position }) => removeSurplus(position)).pipe(sql.withTransaction)
+  const end = Number((yield* sql.withTransaction(hold)).position)
   for (let from = 0; from < end; from += stepSize) {
     const to = Math.min(end, from + stepSize)
-    const changes = yield* Effect.andThen(
-      hold(undefined),
-      Effect.andThen(reads.requireEvents(name, from, to), apply({ from, to }))
-    ).pipe(sql.withTransaction)
+    const changes = yield* Effect.andThen(hold, Effect.andThen(reads.requireEvents(name, from, to), apply({ from, to }))).pipe(
+      sql.withTransaction
+    )
     total.missing += changes.missing
     total.different += changes.different
     yield* progress(to, end)

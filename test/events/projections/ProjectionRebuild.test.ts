@@ -1,8 +1,10 @@
 /** A rebuild restores each damaged projection from the events. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer } from "effect"
+import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import { Projections } from "#events/projections/Projections.ts"
+import { makeStep } from "#events/projections/Projection.ts"
 import * as EventIndex from "#events/projections/EventIndex.ts"
 import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
@@ -106,6 +108,25 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
       ])
     )
     assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
+  })
+
+  it.effect("removes no row that a service inserts while the rebuild waits for it", function* () {
+    yield* happen([])
+    const waiting = texts("SELECT pid::text AS text FROM pg_locks WHERE NOT granted").pipe(
+      Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
+    )
+    const advance = Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`SELECT FROM vatproof.projections WHERE name = ${EventIndex.eventIndex} FOR UPDATE`
+      const fiber = yield* Effect.forkScoped(rebuild([EventIndex.eventIndex]))
+      yield* waiting
+      yield* Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }])
+      const step = yield* makeStep
+      yield* step(yield* EventIndex.definition)
+      return fiber
+    }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)))
+    const fiber = yield* MigratedDatabase.asAdministrator(advance)
+    assert.strictEqual(sumOf(yield* Fiber.join(fiber)), 0)
   })
 
   it.effect("leaves inline projections unchanged if it is interrupted, and can be repeated", function* () {
