@@ -17,7 +17,11 @@ interface Tester<R> extends Pick<Vitest.Vitest.Tester<R>, "prop"> {
   readonly each: <T>(cases: ReadonlyArray<T>) => (name: string, body: Body<[T], R>, timeoutMs?: number) => void
 }
 
-type It<R> = Vitest.API & Record<"effect" | "live", Tester<R | Scope.Scope>> & Pick<Vitest.Vitest.Methods, "prop">
+/** `live` gets no shared layer. With `excludeTestServices`, `effect` has the shared layer and the real clock. */
+type It<R> = Vitest.API & { readonly effect: Tester<R | Scope.Scope>; readonly live: Tester<Scope.Scope> } & Pick<
+    Vitest.Vitest.Methods,
+    "prop"
+  >
 
 const run =
   <Args extends ReadonlyArray<unknown>, R>(body: Body<Args, R>) =>
