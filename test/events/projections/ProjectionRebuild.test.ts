@@ -112,19 +112,24 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
 
   it.effect("removes no row that a service inserts while the rebuild waits for it", function* () {
     yield* happen([])
-    const waiting = texts("SELECT pid::text AS text FROM pg_locks WHERE NOT granted").pipe(
-      Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
+    // Names the statement, because the background projection may wait for the same row. A transaction reads a snapshot of the activity.
+    const waiting = Effect.andThen(
+      texts("SELECT pg_stat_clear_snapshot()::text AS text"),
+      texts(
+        "SELECT query AS text FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE 'INSERT INTO vatproof.projections %'"
+      )
+    ).pipe(Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") }))
+    const advance = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      Effect.gen(function* () {
+        yield* sql`SELECT FROM vatproof.projections WHERE name = ${EventIndex.eventIndex} FOR UPDATE`
+        const fiber = yield* Effect.forkScoped(rebuild([EventIndex.eventIndex]))
+        yield* waiting
+        yield* Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }])
+        const step = yield* makeStep
+        yield* step(yield* EventIndex.definition)
+        return fiber
+      }).pipe(sql.withTransaction)
     )
-    const advance = Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`SELECT FROM vatproof.projections WHERE name = ${EventIndex.eventIndex} FOR UPDATE`
-      const fiber = yield* Effect.forkScoped(rebuild([EventIndex.eventIndex]))
-      yield* waiting
-      yield* Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }])
-      const step = yield* makeStep
-      yield* step(yield* EventIndex.definition)
-      return fiber
-    }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)))
     const fiber = yield* MigratedDatabase.asAdministrator(advance)
     assert.strictEqual(sumOf(yield* Fiber.join(fiber)), 0)
   })
