@@ -1,9 +1,10 @@
 /** `vatproof batch`: validates the VAT IDs of a CSV file through the API of a running service. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Effect, FileSystem, Layer, Option, Path, Redacted, Schedule, Schema, Stream } from "effect"
+import { Effect, FileSystem, Layer, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as BatchResults from "#app/commands/BatchResults.ts"
 import { json, print, remark } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
@@ -91,41 +92,6 @@ const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   return batch
 })
 
-/** First characters of the last row of results. No other row starts with them, because cells with the caller's values are quoted. */
-const marker = "#end,"
-
-/** The transfer of the results ended before their last row, or stalled. */
-class ResultsCutOff extends Schema.TaggedError<ResultsCutOff>()("ResultsCutOff", { batchId: Schema.String }) {
-  override get message() {
-    return `The results were cut off; run the command again with --resume ${this.batchId}`
-  }
-}
-
-/** Writes the results into a temporary file, and renames it after the last row. */
-const saveResults = Effect.fnUntraced(function* (execute: Execute, batchId: string, out: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const temporary = yield* fs.makeTempFileScoped({ directory: path.dirname(path.resolve(out)), prefix: ".results-" })
-  const request = HttpClientRequest.get(`/v1/batches/${encodeURIComponent(batchId)}/results`)
-  const response = yield* execute(HttpClientRequest.setHeader(request, "accept", "text/csv"))
-  let end = ""
-  const lines = response.stream.pipe(
-    Stream.timeout(timeout),
-    Stream.decodeText(),
-    Stream.splitLines,
-    Stream.filter((line) => {
-      if (line.startsWith(marker)) end = line
-      return end === ""
-    }),
-    Stream.map((line) => `${line}\r\n`),
-    Stream.encodeText
-  )
-  const cutOff = new ResultsCutOff({ batchId })
-  yield* Stream.run(lines, fs.sink(temporary)).pipe(Effect.catchTag("HttpClientError", () => Effect.fail(cutOff)))
-  if (end === "") return yield* cutOff
-  yield* fs.rename(temporary, out)
-}, Effect.scoped)
-
 /** Fails if the file cannot be read or the results cannot be written. It runs before the upload, because the answers are charged. */
 const checkFiles = Effect.fnUntraced(function* (file: string | null, out: string) {
   const fs = yield* FileSystem.FileSystem
@@ -191,7 +157,7 @@ export const batchCommand = Command.make(
         : yield* upload(execute, Option.getOrThrow(flags.file))
       yield* remark(`The batch has the id ${started.batch_id}. To resume after an interruption: --resume ${started.batch_id}`)
       const batch = yield* awaitEnd(execute, started)
-      const saving = saveResults(execute, batch.batch_id, flags.out)
+      const saving = BatchResults.save(execute, batch.batch_id, flags.out)
       yield* Effect.retry(saving, { ...retry, while: ({ _tag }) => _tag === "ResultsCutOff" })
       yield* print(flags.json, { ...batch, out: flags.out }, summaryOf(batch, flags.out))
       if (batch.counts.pending > 0) {

@@ -1,0 +1,36 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Deferred, Effect, Fiber, FileSystem, Stream } from "effect"
+import { type HttpClientRequest, HttpClientResponse } from "effect/http"
+import { TestClock } from "effect/testing"
+import * as BatchResults from "#app/commands/BatchResults.ts"
+import { assert, layer } from "#test/support/Test.ts"
+
+/** Saves results whose transfer sends these rows and then runs `rest`. */
+const saveFrom = Effect.fnUntraced(function* (rows: string, rest: Effect.Effect<unknown>) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped()
+  const body = Stream.concat(Stream.make(rows), Stream.drain(Stream.fromEffect(rest))).pipe(Stream.encodeText)
+  const response = new Response(Stream.toReadableStream(body))
+  const execute = (request: HttpClientRequest.HttpClientRequest) => Effect.succeed(HttpClientResponse.fromWeb(request, response))
+  const saving = yield* Effect.forkChild(Effect.flip(BatchResults.save(execute, "some-batch", `${folder}/results.csv`)))
+  return { files: fs.readDirectory(folder), saving }
+})
+
+layer(NodeServices.layer)("the results of a batch", (it) => {
+  it.effect("are cut off if no part arrives for a minute, and no file remains", function* () {
+    const stalled = yield* Deferred.make<void>()
+    const { files, saving } = yield* saveFrom("vat_id\r\n", Effect.andThen(Deferred.succeed(stalled, undefined), Effect.never))
+    yield* Deferred.await(stalled)
+    yield* TestClock.adjust("59 seconds")
+    assert.isUndefined(saving.pollUnsafe())
+    yield* TestClock.adjust("1 second")
+    assert.instanceOf(yield* Fiber.join(saving), BatchResults.ResultsCutOff)
+    assert.deepStrictEqual(yield* files, [])
+  })
+
+  it.effect("are cut off if the transfer ends without their last row", function* () {
+    const { files, saving } = yield* saveFrom('vat_id\r\n"#end,"\r\n', Effect.void)
+    assert.instanceOf(yield* Fiber.join(saving), BatchResults.ResultsCutOff)
+    assert.deepStrictEqual(yield* files, [])
+  })
+})
