@@ -15,9 +15,11 @@ export class ResultsCutOff extends Schema.TaggedError<ResultsCutOff>()("ResultsC
   }
 }
 
+type Transfer = Pick<HttpClientResponse.HttpClientResponse, "stream">
+
 /** Writes the results into a temporary file, and renames it after the last row. */
 export const save = Effect.fnUntraced(function* <E, R>(
-  execute: (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<HttpClientResponse.HttpClientResponse, E, R>,
+  execute: (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<Transfer, E, R>,
   batchId: string,
   out: string
 ) {

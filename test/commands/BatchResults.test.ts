@@ -1,6 +1,5 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Fiber, FileSystem, Stream } from "effect"
-import { type HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import * as BatchResults from "#app/commands/BatchResults.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -9,9 +8,8 @@ import { assert, layer } from "#test/support/Test.ts"
 const saveFrom = Effect.fnUntraced(function* (rows: string, rest: Effect.Effect<unknown>) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped()
-  const body = Stream.concat(Stream.make(rows), Stream.drain(Stream.fromEffect(rest))).pipe(Stream.encodeText)
-  const response = new Response(Stream.toReadableStream(body))
-  const execute = (request: HttpClientRequest.HttpClientRequest) => Effect.succeed(HttpClientResponse.fromWeb(request, response))
+  const stream = Stream.concat(Stream.make(rows), Stream.drain(Stream.fromEffect(rest))).pipe(Stream.encodeText)
+  const execute = () => Effect.succeed({ stream })
   const saving = yield* Effect.forkChild(Effect.flip(BatchResults.save(execute, "some-batch", `${folder}/results.csv`)))
   return { files: fs.readDirectory(folder), saving }
 })
