@@ -285,11 +285,15 @@ export const drive = Effect.fnUntraced(function* (service: ServiceClient, option
   const expect = make(service, asked)
   yield* expect(200, "GET /health", "/health")
   yield* expect(200, "GET /v1/status", "/v1/status")
-  yield* accounts(service, expect, run)
-  yield* validations(service, expect, options)
-  yield* submitted(service, expect, run)
-  yield* batches(service, expect, run)
-  yield* receipts(service, expect, busy)
+  // Concurrent, because mails, pending validations and batches take seconds.
+  const parts = [
+    accounts(service, expect, run),
+    validations(service, expect, options),
+    submitted(service, expect, run),
+    batches(service, expect, run),
+    receipts(service, expect, busy)
+  ]
+  yield* Effect.all(parts, { concurrency: "unbounded", discard: true })
   yield* audit(expect, busy)
   yield* tiles(expect, isFilled)
   return asked
