@@ -12,6 +12,7 @@ import {
   PersonalDataShown,
   personalDataStream
 } from "#domain/kernel/PersonalData.ts"
+import { BatchItemsDocument } from "#domain/pending/Batch.ts"
 import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -33,14 +34,15 @@ export type PersonalSubject =
   | { readonly _tag: "Account"; readonly accountId: string }
 
 /**
- * A personal document. `document` is null once erased; `changedBy` is the position of the event that last erased, held or
- * released it.
+ * A personal document. `document` is null once erased; `changed_by` is the position of the event that last erased, held or
+ * released it. `vat_ids` are the VAT IDs of the items if the document belongs to a chunk of a batch.
  */
 const Row = Schema.Struct({
   position: Schema.BigInt,
   type: Schema.String,
   stream_id: Schema.String,
   vat_id: Schema.NullOr(Schema.String),
+  vat_ids: Schema.NullOr(Schema.Array(Schema.NullOr(Schema.String))),
   recorded_at: Schema.DateTimeUtcFromDate,
   document: Schema.NullOr(Schema.String),
   retain_until: Schema.DateTimeUtcFromDate,
@@ -77,7 +79,10 @@ const make = Effect.gen(function* () {
 
   return {
     find,
-    /** Returns the documents of a subject, after recording in the log that the operator reads them. */
+    /**
+     * Returns the documents of a subject, after recording in the log that the operator reads them. For a VAT ID, the document of a chunk
+     * has only the items with this VAT ID.
+     */
     show: Effect.fnUntraced(function* (subject: PersonalSubject) {
       const rows = yield* find(subject)
       const shown = PersonalDataShown.make({
@@ -87,7 +92,7 @@ const make = Effect.gen(function* () {
         vat_id: subject._tag === "VatId" ? subject.vatId : null
       })
       yield* appendFact(personalDataStream, shown)
-      return rows
+      return subject._tag === "VatId" ? rows.map((row) => onlyItemsOf(subject.vatId, row)) : rows
     }),
     /** Erases the documents that are not on legal hold, and returns their positions. Can be repeated after an interruption. */
     erase: (subject: PersonalSubject) =>
@@ -122,11 +127,23 @@ const make = Effect.gen(function* () {
   }
 })
 
+const itemsDocument = Schema.fromJsonString(BatchItemsDocument)
+const decodeItems = Schema.decodeSync(itemsDocument)
+const encodeItems = Schema.encodeSync(itemsDocument)
+
+/** Removes the other items from the document of a chunk, because they may be about other people. */
+const onlyItemsOf = (vatId: string, row: PersonalRow): PersonalRow => {
+  if (row.document === null || row.vat_ids === null) return row
+  const { custom_ids, malformed } = decodeItems(row.document)
+  const isMeant = (_: unknown, item: number) => row.vat_ids?.[item] === vatId
+  return { ...row, document: encodeItems({ custom_ids: custom_ids.filter(isMeant), malformed: malformed.filter(isMeant) }) }
+}
+
 /** Creates a function that returns the documents of a subject, oldest first. It reads all documents, because an index could be wrong. */
 const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns =
-    sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.recorded_at,
-    d.document, d.retain_until, d.is_held, d.changed_by`)
+    sql.literal(`d.position, e.type, e.stream_id, coalesce(e.data ->> 'vat_id', e.data ->> 'target_vat_id', e.data #>> '{receipt,target_vat_id}') AS vat_id, e.data -> 'vat_ids' AS vat_ids,
+    e.recorded_at, d.document, d.retain_until, d.is_held, d.changed_by`)
   const withData = sql.literal(`CROSS JOIN LATERAL (SELECT type, stream_id, recorded_at, vatproof.json_of(data) AS data
     FROM vatproof.events WHERE log_id = d.log_id AND position = d.position LIMIT 1) e`)
 
