@@ -9,7 +9,7 @@ import { CliError, Command } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
 import { vatproof } from "#app/cli.ts"
 import { printable } from "#domain/kernel/PlainText.ts"
-import { interfaceVersion } from "#http/Api.ts"
+import { version } from "#domain/kernel/Version.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import { causeOf } from "#infra/postgres/Postgres.ts"
 import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
@@ -70,7 +70,7 @@ const logsAlone = Layer.unwrap(
 )
 
 /** Runs the command and reports its errors in the configured log format. */
-const program = Command.run(vatproof, { version: interfaceVersion }).pipe(
+const program = Command.run(vatproof, { version }).pipe(
   Effect.tapCause(report),
   Effect.exit,
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),

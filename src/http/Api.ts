@@ -6,6 +6,7 @@ import { BatchesApi } from "#http/validation/BatchesApi.ts"
 import { ErrorBody } from "#http/openapi/ErrorMeanings.ts"
 import { KeysApi } from "#http/accounts/KeysApi.ts"
 import { LoginApi } from "#http/accounts/LoginApi.ts"
+import { version } from "#domain/kernel/Version.ts"
 import { openApiDocument } from "#http/openapi/OpenApiDocument.ts"
 import { openApiIntroduction } from "#http/openapi/OpenApiIntroduction.ts"
 import { PasswordApi } from "#http/accounts/PasswordApi.ts"
@@ -17,9 +18,6 @@ import { SignupApi } from "#http/accounts/SignupApi.ts"
 import { SystemApi } from "#http/system/SystemApi.ts"
 import { UsageApi } from "#http/accounts/UsageApi.ts"
 import { ValidationApi } from "#http/validation/ValidationApi.ts"
-
-/** The version of the interface, in /health and the OpenAPI document. */
-export const interfaceVersion = "0.1.0"
 
 /** Parse option: an error names all invalid fields of a request, not only the first. */
 const everyField = { errors: "all" } as const
@@ -65,7 +63,7 @@ export class Api extends HttpApi.make("vatproof")
   .annotateMerge(
     OpenApi.annotations({
       title: "Vatproof",
-      version: interfaceVersion,
+      version,
       summary: "Validates EU VAT IDs against the official sources and keeps the proof",
       description: openApiIntroduction,
       servers: serversAt("/"),

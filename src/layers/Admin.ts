@@ -1,7 +1,7 @@
 /** The admin port for operators: health, readiness and metrics. */
 import { Effect, Layer, Option } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
-import { interfaceVersion } from "#http/Api.ts"
+import { version } from "#domain/kernel/Version.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AdminServer from "#infra/server/AdminServer.ts"
 import * as Readiness from "#infra/server/Readiness.ts"
@@ -30,7 +30,7 @@ export const admin = (usualPort: number) =>
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })
   ).pipe(
-    Layer.merge(ProcessMetrics.layer(interfaceVersion)),
+    Layer.merge(ProcessMetrics.layer(version)),
     Layer.provideMerge(Readiness.Readiness.layer),
     Layer.provideMerge(Integrity.layer)
   )

@@ -1,6 +1,6 @@
 /** Traces, metrics and logs. */
 import { Effect, Layer } from "effect"
-import { interfaceVersion } from "#http/Api.ts"
+import { version } from "#domain/kernel/Version.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
@@ -11,6 +11,6 @@ export const telemetry = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
     const redaction = Redaction.make(KnownSecrets.make(config))
-    return Telemetry.layer(config.telemetry, { serviceName: config.serviceName, serviceVersion: interfaceVersion, redaction })
+    return Telemetry.layer(config.telemetry, { serviceName: config.serviceName, serviceVersion: version, redaction })
   })
 )

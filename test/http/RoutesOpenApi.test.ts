@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
-import { interfaceVersion } from "#http/Api.ts"
+import { version } from "#domain/kernel/Version.ts"
 import { routeTable } from "#http/Routes.ts"
 import { namedOperations, openApi, operations } from "#test/support/Description.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -38,10 +38,10 @@ it("openapi.json equals the generated description (to write it: npm run test:onl
 
 it("openapi.json declares OpenAPI 3.1 and the version of the package", () => {
   assert.strictEqual(openApi.openapi, "3.1.0")
-  assert.strictEqual(openApi.info.version, interfaceVersion)
+  assert.strictEqual(openApi.info.version, version)
   const decodePackage = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
-  const { version } = decodePackage(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"))
-  assert.strictEqual(version, interfaceVersion)
+  const manifest = decodePackage(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"))
+  assert.strictEqual(manifest.version, version)
 })
 
 it.each(namedOperations)("%s declares a success response, and X-Request-Id on every response", (_, { operation }) => {

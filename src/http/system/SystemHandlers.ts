@@ -3,7 +3,7 @@ import { Clock, DateTime, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
 import { Sources, type SourceState, type SourceStatus } from "#domain/vat/Sources.ts"
-import { interfaceVersion } from "#http/Api.ts"
+import { version } from "#domain/kernel/Version.ts"
 import { type Health, healthPath, type SourceStatusReport, statusPath } from "#http/system/SystemApi.ts"
 
 /** Creates an effect that returns the status of sources and cache, for GET /v1/status and the page `/status`. */
@@ -37,7 +37,7 @@ export const layer = HttpRouter.use(
 
     const health = Effect.sync(() => {
       const timestamp = isoOf(clock.currentTimeMillisUnsafe())
-      const body: typeof Health.Encoded = { status: "ok", timestamp, version: interfaceVersion }
+      const body: typeof Health.Encoded = { status: "ok", timestamp, version }
       return HttpServerResponse.jsonUnsafe(body)
     })
 

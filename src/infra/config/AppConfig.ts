@@ -18,6 +18,7 @@ import { type PlanLimits, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import {
   baseUrl,
+  connectUrlOf,
   Contact,
   Count,
   count,
@@ -39,8 +40,7 @@ import {
   retention,
   Secrets,
   SmtpUrl,
-  uriOfContact,
-  urlOf
+  uriOfContact
 } from "#infra/config/SettingForms.ts"
 import { logSettings, type LogSettings } from "#infra/telemetry/Logs.ts"
 import { telemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
@@ -164,14 +164,9 @@ export const layer = Layer.effect(
 /** Returns BZST_REQUESTER_VAT_ID as a VAT ID; null if it is not set. */
 export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(Option.flatMap(config.bzstRequester, parseGerman))
 
-const everyInterface = new Set(["0.0.0.0", "::"])
-
 /** Returns the service's URL for callers, without a final slash: PUBLIC_URL, otherwise the address the service listens on. */
-export const publicUrlOf = ({ host, port, publicUrl }: Settings): string => {
-  if (Option.isSome(publicUrl)) return publicUrl.value
-  const name = everyInterface.has(host) ? "localhost" : host
-  return urlOf(name, port)
-}
+export const publicUrlOf = ({ host, port, publicUrl }: Settings): string =>
+  Option.getOrElse(publicUrl, () => connectUrlOf(host, port))
 
 /**
  * Returns the settings for the sender of mails. `name` is the host name that the service announces to the mail server; undefined

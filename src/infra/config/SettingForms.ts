@@ -38,6 +38,12 @@ export const PostgresUrl = Schema.String.check(
 )
 /** Returns the URL of a host and port. An IPv6 address is put in brackets. */
 export const urlOf = (host: string, port: number) => `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+
+const everyInterface = new Set(["0.0.0.0", "::"])
+
+/** Returns the URL to connect to a server that listens on this host. For a wildcard address, to which not every system can connect, it is `localhost`. */
+export const connectUrlOf = (host: string, port: number) => urlOf(everyInterface.has(host) ? "localhost" : host, port)
+
 export const Host = Schema.String.check(
   Schema.makeFilter(
     (text: string) => (/^[^\s/?#@]+$/u.test(text) && URL.canParse(urlOf(text, 80))) || "Expected an IP address or a host name"

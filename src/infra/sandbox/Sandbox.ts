@@ -5,6 +5,7 @@
  */
 import { createServer, type Server } from "node:http"
 import { Context, Effect, FiberSet, Layer, Ref, Schema, type Scope } from "effect"
+import { connectUrlOf } from "#infra/config/SettingForms.ts"
 import * as Control from "#infra/sandbox/Control.ts"
 import * as FaultDecider from "#infra/sandbox/FaultDecider.ts"
 import * as SandboxHandler from "#infra/sandbox/SandboxHandler.ts"
@@ -80,10 +81,6 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Returns the host for a URL: `localhost` instead of a wildcard address, to which not every system can connect. */
-const reachable = (host: string): string =>
-  host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
-
 /** Starts the sandbox; it stops with the scope. */
 export const make = (options: Options): Effect.Effect<Sandbox["Service"], SandboxNotStarted, Scope.Scope> =>
   Effect.gen(function* () {
@@ -105,7 +102,7 @@ export const make = (options: Options): Effect.Effect<Sandbox["Service"], Sandbo
       run(handle(request, response))
     })
     const port = portOf(server)
-    const base = `http://${reachable(options.host)}:${port}`
+    const base = connectUrlOf(options.host, port)
     return {
       port,
       viesBaseUrl: `${base}${Endpoints.viesPath}`,

@@ -11,6 +11,7 @@ import type { Dispatcher } from "@effect/platform-node/Undici"
 import { Clock, Effect, Option, Predicate, Result, Schema, type Duration } from "effect"
 import { hash } from "node:crypto"
 import { calendarDate } from "#domain/kernel/CalendarDate.ts"
+import { version } from "#domain/kernel/Version.ts"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
@@ -42,7 +43,7 @@ export const layerClient = NodeHttpClient.layerDispatcherOptions({
   bodyTimeout: 0
 })
 
-const userAgent = "vatproof/0.1.0"
+const userAgent = `vatproof/${version}`
 
 /**
  * The time of an answer: ISO 8601 with an offset and up to nine fractional digits, decoded to milliseconds. Rejects a day that does
