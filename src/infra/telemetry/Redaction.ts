@@ -22,9 +22,15 @@ type Rule = readonly [pattern: RegExp, replacement: string]
 /** Match a prefix and 6 to 12 characters: in upper case with separators, as people type VAT IDs, and in lower case without. */
 const prefixes = [...memberStates.keys(), "GR"].join("|")
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
-const lowerCaseVatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`, "gu")
+/** Also matches a whole UUID, because one in a hundred ends like a VAT ID, and logs are searched for the ids of requests. */
+const lowerCaseVatId = new RegExp(
+  `\\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\\b|(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`,
+  "gu"
+)
+const uuidLength = 36
 /** Redacts a match with six digits or more; one with fewer digits is a word. */
-const withoutVatIds = (found: string) => ((found.match(/\d/gu)?.length ?? 0) >= 6 ? "[vat id]" : found)
+const withoutVatIds = (found: string) =>
+  found.length < uuidLength && (found.match(/\d/gu)?.length ?? 0) >= 6 ? "[vat id]" : found
 
 const octet = "(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)"
 const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${octet}(?![\\d.])`, "gu")
