@@ -161,7 +161,17 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
   const wait: Names = status === 429 || status === 503 ? ["Retry-After"] : []
   const challenge: Names = status === 401 && takesToken ? ["WWW-Authenticate"] : []
   const coding: Names = status === 200 ? ["Content-Encoding"] : []
-  return [...always, ...coding, ...usage, ...minute, ...wait, ...challenge, ...(ofOperations[operationId]?.[status] ?? [])]
+  const tag: Names = status === 304 ? ["ETag"] : []
+  return [
+    ...always,
+    ...coding,
+    ...tag,
+    ...usage,
+    ...minute,
+    ...wait,
+    ...challenge,
+    ...(ofOperations[operationId]?.[status] ?? [])
+  ]
 }
 
 /** Returns true if the operation supports If-None-Match and 304. */
