@@ -65,10 +65,10 @@ const settings = Config.all({
   /** The worker's number, set by the process that started it. Absent in a service with one process. */
   worker: Config.schema(Positive, Workers.numberSetting).pipe(Config.option),
   telemetry: telemetrySettings,
-  shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero),
-  shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4)),
+  shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero, Duration.days(1)),
+  shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4), Duration.days(1)),
   databaseUrl: Config.schema(Schema.Redacted(PostgresUrl), "DATABASE_URL").pipe(Config.option),
-  databaseWait: duration("DATABASE_WAIT", Duration.seconds(30)),
+  databaseWait: duration("DATABASE_WAIT", Duration.seconds(30), Duration.days(1)),
   dataDir: Config.NonEmptyString("DATA_DIR").pipe(Config.withDefault(".data")),
   viesBaseUrl: baseUrl("VIES_BASE_URL").pipe(Config.option),
   bzstBaseUrl: baseUrl("BZST_BASE_URL").pipe(Config.option),
@@ -91,8 +91,8 @@ const settings = Config.all({
   contact: Config.schema(Contact, "CONTACT").pipe(Config.map(uriOfContact), Config.option),
   smtpUrl: Config.schema(Schema.Redacted(SmtpUrl), "SMTP_URL").pipe(Config.option),
   mailFrom: Config.schema(MailFrom, "MAIL_FROM").pipe(Config.option),
-  cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1)),
-  staleMaxAge: duration("STALE_MAX_AGE", Duration.days(30)),
+  cacheTtlInvalid: duration("CACHE_TTL_INVALID", Duration.hours(1), Duration.days(1)),
+  staleMaxAge: duration("STALE_MAX_AGE", Duration.days(30), Duration.days(366)),
   retention: Config.all({
     receipts: retention("RETENTION_RECEIPTS", LongRetention),
     answers: retention("RETENTION_ANSWERS", Retention)

@@ -1,5 +1,5 @@
 /** Schemas of setting values: the accepted texts and their decoding. Error messages never contain the value. */
-import { Array as Arr, Config, type Duration, Option, Result, Schema, SchemaTransformation, String as Str } from "effect"
+import { Array as Arr, Config, Duration, Option, Result, Schema, SchemaTransformation, String as Str } from "effect"
 import type { RetentionPeriod } from "#domain/kernel/Retention.ts"
 import { parseGerman } from "#domain/vat/VatId.ts"
 
@@ -112,16 +112,21 @@ export const count = (name: string, value: number) => Config.schema(Count, name)
 export const positive = (name: string, value: number) => Config.schema(Positive, name).pipe(Config.withDefault(value))
 export const baseUrl = (name: string) => Config.schema(BaseUrl, name).pipe(Config.map(withoutSlash))
 
-/** A length of time: `90` (seconds), `90s`, `15m`, `1h`, `30d`, or in words such as `90 minutes`. */
-const DurationText = Schema.String.check(
-  Schema.makeFilter(
-    (text: string) =>
-      Option.isSome(Schema.decodeOption(Schema.DurationFromString)(inWords(text))) ||
-      "Expected a length of time, for example 500ms, 90s, 15m, 1h or 30d"
+/** A length of time from 0 to `maximum`: `90` (seconds), `90s`, `15m`, `1h`, `30d`, or in words such as `90 minutes`. */
+const durationTo = (maximum: Duration.Duration) =>
+  Schema.String.check(
+    Schema.makeFilter(
+      (text: string) =>
+        Option.exists(decodeDuration(inWords(text)), Duration.between({ minimum: Duration.zero, maximum })) ||
+        `Expected a length of time up to ${Duration.format(maximum)}, for example 500ms, 90s, 15m or 1h`
+    )
+  ).pipe(
+    Schema.decodeTo(
+      Schema.DurationFromString,
+      SchemaTransformation.transform({ decode: inWords, encode: (text: string) => text })
+    )
   )
-).pipe(
-  Schema.decodeTo(Schema.DurationFromString, SchemaTransformation.transform({ decode: inWords, encode: (text: string) => text }))
-)
+const decodeDuration = Schema.decodeOption(Schema.DurationFromString)
 function inWords(text: string) {
   return text.replace(/^(\d+)\s*(ms|s|m|h|d|)$/u, (_, number, unit) => `${number} ${unitNames.get(unit)}`)
 }
@@ -134,8 +139,8 @@ const unitNames = new Map([
   ["d", "days"]
 ])
 
-export const duration = (name: string, value: Duration.Duration) =>
-  Config.schema(DurationText, name).pipe(Config.withDefault(value))
+export const duration = (name: string, value: Duration.Duration, maximum: Duration.Duration) =>
+  Config.schema(durationTo(maximum), name).pipe(Config.withDefault(value))
 
 /** A retention period: `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the answer. */
 export const Retention = Schema.String.check(

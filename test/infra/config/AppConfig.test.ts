@@ -42,6 +42,12 @@ describe("the service's settings", () => {
     Effect.map(read({ STALE_MAX_AGE: text }), ({ staleMaxAge }) => assert.isTrue(Duration.Equivalence(staleMaxAge, duration)))
   )
 
+  it.effect.each(["-5 minutes", "Infinity", "367d"])("reject the duration %s, which is negative or too long", (text) =>
+    Effect.map(Effect.flip(read({ STALE_MAX_AGE: text })), ({ message }) =>
+      assert.strictEqual(message, "STALE_MAX_AGE: Expected a length of time up to 366d, for example 500ms, 90s, 15m or 1h")
+    )
+  )
+
   it.effect.each([
     ["PLAN_FREE_PERMONTH", "PLAN_FREE_PER_MONTH"],
     ["SHUTDOWN_DELEY", "SHUTDOWN_DELAY"],
