@@ -45,8 +45,8 @@ const rules: ReadonlyArray<Rule> = [
   [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
-  // A path or query of our interface or of a source contains the caller's input; a template does not.
-  [/(\/v1\/(?:validate|receipts|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{)[^\s"'<>]+/gu, "$1[redacted]"],
+  // A path or query of our interface or of a source contains the caller's input; a template and the names of routes do not.
+  [/(\/v1\/(?:validate|receipts|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{|rotate\b|self\b)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
   [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],

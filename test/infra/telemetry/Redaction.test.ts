@@ -73,6 +73,7 @@ describe("the redaction of logs", () => {
     "Applied 8 migrations: 0001_roles, 0002_log",
     "connect ECONNREFUSED ::1 at 12:34:56 after 12345678 ms",
     "Mail 01a1fbfe-a396-71df-af2c-2ec9cd11bc08 was not taken (ECONNREFUSED): attempt 2 follows in 2 s",
+    "POST /v1/keys/rotate was answered with 201, DELETE /v1/keys/self was refused with 401",
     "01a20bd9-a03b-7461-8a41-de1234567890 repeats the request 01a20bd9-a03b-7461-8a41-be0123456789",
     "GET /v1/validate/{vat_id} failed with 503",
     "at Foo (file:///srv/src/events/store/EventStore.ts:12:34)",
