@@ -14,8 +14,11 @@ const bounds = { concurrency: 1, capacity: 10, perKey: 3 }
 const timeout = "20 seconds"
 const retryAfterSeconds = 5
 
-/** Options of the thread. A document needs a few megabytes. The thread gets no environment variables of this process. */
-const options = { resourceLimits: { maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
+/**
+ * Options of the thread. A document needs a few megabytes; V8's usual young generation would keep 50 MB more resident. The thread gets
+ * no environment variables of this process.
+ */
+const options = { resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
 
 const unavailable = Effect.fail(new PdfUnavailable({ retryAfterSeconds }))
 const tooMany = new RateLimitExceeded({
