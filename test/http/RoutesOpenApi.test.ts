@@ -88,7 +88,10 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
         const path = template.replace(/\{\w+\}/gu, "x")
         const reply = yield* ask(path, { method: decodeMethod(method), ...(method === "POST" ? { body: {} } : {}) })
         if (publicOperations.has(name)) assert.notStrictEqual(reply.status, 401)
-        else assertProblem(reply, "UNAUTHORIZED")
+        else {
+          assert.strictEqual(reply.status, 401, "Require a key or a login, or add the operation to publicOperations")
+          assertProblem(reply, "UNAUTHORIZED")
+        }
       })
   )
 

@@ -312,14 +312,18 @@ const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Arr
 const hasExamples = (content: unknown) =>
   Schema.is(Schema.Struct({ examples: Schema.Record(Schema.String, Schema.Json) }))(content)
 
+/** What to do if an operation has no example. The document is read before the examples are written. */
+const remedy = "call the operation in `record`, then run this test with -u twice"
+
 /** Media types of pages and files, which have no example. */
 const files = new Set(["text/html", "application/pdf", "application/octet-stream"])
 
 it.each(namedOperations)("%s has an example of its body and of each response", (_, { operation }) => {
-  for (const content of Object.values(operation.requestBody?.content ?? {})) assert.isTrue(hasExamples(content))
+  for (const content of Object.values(operation.requestBody?.content ?? {}))
+    assert.isTrue(hasExamples(content), `The body has no example: ${remedy}`)
   for (const [status, { content, description }] of Object.entries(operation.responses)) {
     for (const [type, body] of Object.entries(content)) {
-      if (!files.has(type)) assert.isTrue(hasExamples(body), `${status} ${type}`)
+      if (!files.has(type)) assert.isTrue(hasExamples(body), `${status} ${type} has no example: ${remedy}`)
     }
     if (Number(status) < 400) continue
     const codes = [...description.matchAll(/^- `([A-Z_]+)`/gmu)].map(([, code = ""]) => code)

@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
+import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 
 const folder = new URL("../../../migrations/", import.meta.url)
 
@@ -65,5 +66,15 @@ it("every database object is defined in only one place", () => {
   assert.deepStrictEqual(
     defined.filter((object, index) => defined.indexOf(object) !== index),
     []
+  )
+})
+
+it("every projection is in the catalogue, so that it is rebuilt and audited", () => {
+  const text = files.find(({ path }) => path === "projections.sql")?.text ?? ""
+  const tables = [...text.matchAll(/^CREATE TABLE IF NOT EXISTS vatproof\.(\w+)/gmu)].map(([, name]) => name)
+  assert.sameMembers(
+    tables,
+    tableProjections.map(({ name }) => name),
+    "Add the table to src/events/projections/ProjectionCatalogue.ts"
   )
 })
