@@ -18,7 +18,7 @@ import * as Redaction from "#infra/telemetry/Redaction.ts"
 
 /** Returns the message of an error; for a failed SQL statement the message of the database. */
 const sentenceOf = (error: unknown) => {
-  if (isSqlError(error)) return `The database refused: ${causeOf(error)}`
+  if (isSqlError(error)) return `The database rejected the command: ${causeOf(error)}`
   return Predicate.isError(error) ? error.message : String(error)
 }
 

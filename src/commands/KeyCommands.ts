@@ -49,7 +49,7 @@ const revokeCommand = Command.make(
       const after = yield* findKey(before.keyId, Option.some(before.accountId))
       const key = `The API key ${after.prefix} of ${after.email ?? after.accountId}`
       const words = changed
-        ? `${key} is revoked: it is refused from now on, on every replica.`
+        ? `${key} is revoked: every replica rejects it from now on.`
         : `${key} was revoked already, on ${moment(after.revokedAt)} (UTC).`
       const data = {
         key_id: after.keyId,

@@ -108,7 +108,8 @@ const adopt = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const { keys } = yield* LogSigner
-      if (Option.isNone(keys)) return yield* new NotAdopted({ message: "Adopting a log needs the service's NOTARY_KEY" })
+      if (Option.isNone(keys))
+        return yield* new NotAdopted({ message: "Set the service's NOTARY_KEY: the command needs it to adopt a log" })
       const adoption = yield* LogAdoption.make({ ...(yield* NotaryKeys.checkpointFiles(keys.value)), keys: keys.value })
       const refusal = yield* adoption.refusal
       if (Option.isNone(refusal)) {
@@ -125,7 +126,8 @@ signs the alteration. Only if the log is the right one:
   vatproof notary adopt --i-have-verified ${events}:${root} --reason '…'`
         return yield* print(flags.json, { known: false, refusal: refusal.value, events, root }, words)
       }
-      if (Option.isNone(flags.reason)) return yield* new NotAdopted({ message: "Add --reason: the log records it" })
+      if (Option.isNone(flags.reason))
+        return yield* new NotAdopted({ message: "Add --reason: the log records the reason of an adoption" })
       const { events } = flags.verified.value
       const { position } = yield* asOperator(adoption.adopt(flags.verified.value), flags).pipe(
         Effect.catchIf(

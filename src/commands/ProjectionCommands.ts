@@ -29,7 +29,7 @@ const stalledAfterMs = 10_000
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
   if (outdated) return "outdated: rebuild it, because its rules have changed"
   if (stalled_ms < stalledAfterMs) return "current"
-  return `not moved for ${Math.floor(stalled_ms / 1_000)} s: start the service, or look for the reason in its log lines`
+  return `stalled for ${Math.floor(stalled_ms / 1_000)} s: start the service, or read its log lines for the reason`
 }
 
 const wordsOf = ({ oldestMs, quota, running, waiting }: TaskCounts.TaskCounts) => {

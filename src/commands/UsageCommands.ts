@@ -84,7 +84,7 @@ const check = Command.make(
       differences: differences.map((one) => ({ ...one }))
     }
     if (differing === 0) {
-      const words = `OK: all ${meters} meters match the log. They counted ${used} units, as the ${positions} events have.`
+      const words = `OK: all ${meters} meters match the log. ${used} units in ${positions} events.`
       return yield* print(flags.json, data, words)
     }
     const words = table<Difference>(

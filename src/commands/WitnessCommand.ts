@@ -20,7 +20,7 @@ const maxBytes = 65_536
 /** Maximum number of tiles that are read concurrently. */
 const tilesAtOnce = 4
 
-/** Reads a response of the log. Fails if it is no success, too long or too late. */
+/** Reads a response of the log. Fails if its status is an error, its body is too large, or it takes too long. */
 const read = Effect.fnUntraced(
   function* (url: string) {
     const http = yield* HttpClient.HttpClient

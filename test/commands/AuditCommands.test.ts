@@ -131,7 +131,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     const other = join(folder, "other.tlog-proof")
     writeFileSync(other, readFileSync(proof, "utf8").replace(/^extra .*$/mu, carrying("another leaf")))
     const wrong = yield* command("audit", "verify", "--proof", other, "--event", event, "--key", key)
-    assert.match(wrong.failure ?? "", /carries the leaf of another event/u)
+    assert.match(wrong.failure ?? "", /belongs to another event/u)
 
     const id = /(VP-QC-\S+)\.tlog-proof$/u.exec(proof)?.[1] ?? ""
     const answer = yield* get(`/v1/audit/proofs/${id}`, { key: apiKey, headers: { accept: "application/json" } })

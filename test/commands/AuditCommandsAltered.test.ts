@@ -45,7 +45,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a repeated event at the end of the log",
     edit("events.ndjson", (text) => text + (text.split("\n")[0] ?? "") + "\n"),
-    /^0: events.ndjson has this event in the wrong place/u
+    /^0: events.ndjson has this event out of order/u
   ],
   [
     "a changed leaf in leaves.txt",
@@ -53,14 +53,14 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
       "leaves.txt",
       lines((all) => all.with(3, `3 ${"0".repeat(64)}`))
     ),
-    /^3: the stored tree has another hash of the event/u
+    /^3: the stored tree has a wrong hash for this event/u
   ],
   ["a changed row of a table", replace("receipts.csv", "mismatch", "match"), /^\d+: receipts.csv has a different row/u],
   ["a removed row of a table", withoutLine("verifications.csv", 2), /^4: verifications.csv has no row/u],
   [
     "an added row of a table",
     edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
-    /receipts.csv has a row that no event produces: 999/u
+    /receipts.csv has a row that matches no event: 999/u
   ],
   [
     "a changed receipt file",
@@ -76,7 +76,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a changed leaf in a proof",
     replaceFirst("proofs", /^extra .*$/mu, carrying("another leaf")),
-    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: it carries the leaf of another event/u
+    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: its proof belongs to another event/u
   ],
   ["an added receipt file", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
   [
@@ -88,7 +88,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "an added leaf in leaves.txt",
     edit("leaves.txt", (text) => `${text}999 ${"0".repeat(64)}\n`),
-    /^-: leaves.txt has a line that does not belong there: 999/u
+    /^-: leaves.txt has an unexpected line: 999/u
   ],
   [
     "a personal document inside an event",
@@ -104,7 +104,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "an added personal document",
     edit("personal/documents.txt", (text) => `${text}999 {}\n`),
-    /^-: personal\/documents.txt has a line that does not belong there: 999/u
+    /^-: personal\/documents.txt has an unexpected line: 999/u
   ],
   [
     "a changed name in the table of personal data",
@@ -147,7 +147,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a byte in a table that is not UTF-8",
     (directory) => appendFileSync(join(directory, "events.csv"), Buffer.from([0xff])),
-    /events.csv has a row that no event produces: the rest is not UTF-8/u
+    /events.csv has a row that matches no event: the rest is not UTF-8/u
   ],
   [
     "a changed API key in a row",

@@ -29,7 +29,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
       const key = yield* register("both@example.com")
       const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com", ...why)
       const outputs = (yield* Effect.all([revoke, revoke], { concurrency: "unbounded" })).map(({ output }) => output).toSorted()
-      assert.include(outputs[0], "is revoked: it is refused from now on")
+      assert.include(outputs[0], "is revoked: every replica rejects it from now on")
       assert.include(outputs[1], "was revoked already")
     }
   )

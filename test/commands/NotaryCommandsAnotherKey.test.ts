@@ -34,7 +34,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a log whose si
     assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
   })
 
-  it.effect("is verified by audit verify only with both the old and the new key", function* () {
+  it.effect("can be verified only with both the old and the new key", function* () {
     const folder = yield* temporaryFolder
     const run = (keys: string, ...args: ReadonlyArray<string>) => commandWith({ NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
     const both = `${nextSecret} ${key}`

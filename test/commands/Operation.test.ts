@@ -58,7 +58,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("oper
     assert.strictEqual((yield* showAccount(user_id)).plan, "free")
   })
 
-  it.effect("have a help text with examples", function* () {
+  it.effect("print a help text with examples", function* () {
     const commands = [
       ["account", "list"],
       ["account", "show"],

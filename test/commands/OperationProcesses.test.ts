@@ -68,7 +68,7 @@ layer(service, { excludeTestServices: true })("an operator command in a process 
     const { env, stop } = yield* EmbeddedService
     yield* stop
     const { code, stderr, stdout } = yield* spawned(env, "usage", "check")
-    const words = "OK: all 1 meters match the log. They counted 1 units, as the "
+    const words = "OK: all 1 meters match the log. 1 units in "
     assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])
   })
 

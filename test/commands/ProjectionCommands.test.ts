@@ -42,7 +42,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof proje
       "the event is younger"
     )
     yield* tamper("UPDATE vatproof.events SET recorded_at = now() - interval '1 hour'")
-    assert.match((yield* command("projections", "list")).output, /event_index +asynchronous +1 +0 +\d+ +not moved for 36\d\d s/u)
+    assert.match((yield* command("projections", "list")).output, /event_index +asynchronous +1 +0 +\d+ +stalled for 36\d\d s/u)
   })
 
   it.effect(

@@ -24,7 +24,7 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
   return decoded
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("the response body", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("the API", (it) => {
   it.effect(
     "of a live or cached validation has the documented fields, also with a consultation number and for an invalid VAT ID",
     function* () {
@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     }
   )
 
-  it.effect("of a stale validation has the documented fields", function* () {
+  it.effect("returns a stale answer with the documented fields", function* () {
     const { travel, validate } = yield* RunningService.make()
     const sandbox = yield* Sandbox
     yield* validate("ATU12345670")
@@ -52,7 +52,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     assert.isTrue((yield* validationOf(reply)).cache)
   })
 
-  it.effect("of a qualified confirmation has the documented fields, with matches as words and as letters", function* () {
+  it.effect("returns a qualified confirmation with the documented fields, and matches as words or as letters", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const words = yield* validationOf(yield* confirm(service, "DE123456789", key))
@@ -61,7 +61,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the response
     assert.containSubset((yield* validationOf(letters)).qualified_confirmation, { name_match: "A" })
   })
 
-  it.effect("of the usage, status and health endpoints has the documented fields", function* () {
+  it.effect("returns usage, status and health with the documented fields", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)
     yield* decodeStatus((yield* get("/v1/status")).body)

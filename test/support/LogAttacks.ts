@@ -101,7 +101,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
       moved("events", "units = 0", "position = 321"),
       moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")
     ],
-    /^321: the event does not have the hash in the stored tree, and the signature confirms neither of them$/mu
+    /^321: the event and its hash in the stored tree differ, and neither matches the signature$/mu
   ],
   [
     "a changed early event with a changed leaf",
@@ -114,7 +114,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a changed leaf in the stored tree",
     [moved("tiles", "hashes = overlay(hashes placing sha256('x') from 65 * 32 + 1)", "level = 0 AND index = 1")],
-    /^321: the stored tree has another hash of the event than was signed \(the event is right\)$/mu
+    /^321: the stored tree has a wrong hash for this event; the event itself is unchanged$/mu
   ],
   [
     "a changed hash in an upper tile",
@@ -279,7 +279,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a personal document whose row names another event as its last change",
     ["UPDATE vatproof.personal_documents SET changed_by = position + 1 WHERE position = 321"],
-    /^321: the personal document was last changed by another event than its row names$/mu
+    /^321: the row of the personal document names the wrong event for its last change$/mu
   ],
   [
     "an inserted personal document",

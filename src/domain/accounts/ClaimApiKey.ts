@@ -41,7 +41,7 @@ export interface ClaimedKey {
   readonly sha256: string
 }
 
-/** The new events of the former and of the claiming account. Both lists are empty if the claimer has the key already. */
+/** The new events: `released` of the account that loses the key, `claimed` of the account that gets it. Both are empty if the claiming account has the key already. */
 export interface Claim {
   readonly released: ReadonlyArray<DomainEvent>
   readonly claimed: ReadonlyArray<DomainEvent>

@@ -8,7 +8,7 @@ import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 /** An earlier request with the same key had other content. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
   override get message() {
-    return "This Idempotency-Key came with another request before: take a new key for a new request"
+    return "This Idempotency-Key was used for a different request; use a new key for a new request"
   }
 }
 
@@ -19,7 +19,7 @@ export const requireSame = (stored: string | null, hash: string): Effect.Effect<
 /** Another request with the same key is in progress. */
 export class IdempotencyInProgress extends Schema.TaggedError<IdempotencyInProgress>()("IdempotencyInProgress", {}) {
   override get message() {
-    return "A request with the same Idempotency-Key is being answered; repeat this one to get that answer"
+    return "A request with the same Idempotency-Key is still in progress; retry to get its answer"
   }
 }
 

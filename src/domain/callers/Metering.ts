@@ -59,7 +59,7 @@ export interface IdentifiedEvent extends EventIdentity {
  */
 export class AlreadyRecorded extends Schema.TaggedError<AlreadyRecorded>()("AlreadyRecorded", { position: Schema.Int }) {
   override get message() {
-    return "A request with the same Idempotency-Key was answered at the same time; repeat this one to get that answer"
+    return "Another request with the same Idempotency-Key was answered at the same time; retry to get its answer"
   }
 }
 

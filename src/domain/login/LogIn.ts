@@ -47,8 +47,7 @@ const delay = Duration.seconds(2)
 const maxDelayed = { concurrency: 500, capacity: 500, perKey: 2 }
 
 const tooManyDelayed = new RateLimitExceeded({
-  message:
-    "Logins with this email address are delayed after too many failures, and too many delayed logins are waiting; retry after 2 seconds",
+  message: "Too many logins with this email address have failed; retry after 2 seconds",
   retryAfterSeconds: 2
 })
 

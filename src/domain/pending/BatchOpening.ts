@@ -104,7 +104,7 @@ const make = Effect.gen(function* () {
 
   yield* Effect.zipWith(open, end, (hasOpened, hasEnded) => hasOpened || hasEnded).pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Storing the items of batches, or ending cancelled ones, failed unexpectedly; retrying in 1 s", poll),
+    logDefects("Storing batch items or finishing cancelled batches failed unexpectedly; retrying in 1 s", poll),
     Effect.flatMap((busy) => (busy === true ? Effect.void : signals.awaitOpening(poll))),
     Effect.forever,
     Effect.forkScoped

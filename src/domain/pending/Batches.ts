@@ -92,7 +92,7 @@ const makeUpload = Effect.gen(function* () {
     )
   }
 
-  /** Returns the hash of an upload and stores nothing, because its batch exists already. */
+  /** Reads a repeated upload, whose batch exists already. Returns the hash of its items and stores nothing. */
   const hashOf = <E, R>({ items }: BatchSubmission<E, R>) =>
     Effect.map(withSlot(readAll(items, () => Effect.void)), ({ requestHash }) => requestHash)
 

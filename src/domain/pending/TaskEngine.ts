@@ -149,7 +149,7 @@ const make = Effect.gen(function* () {
     // A database outage needs no action: the lease of the task expires, and the task is tried again.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
-          Effect.logError(`The accepted validation ${task.taskId} failed unexpectedly; it is tried again later`, exit.cause),
+          Effect.logError(`Answering the validation ${task.taskId} failed unexpectedly; retrying later`, exit.cause),
           queue.defer(task, retryDelay(task.attempts, 0.5), "DEFECT")
         )
       : Effect.void
@@ -187,7 +187,7 @@ const make = Effect.gen(function* () {
 
   yield* iteration.pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Looking for validations that wait for an answer failed unexpectedly; retrying in 1 s", poll),
+    logDefects("Querying the pending validations failed unexpectedly; retrying in 1 s", poll),
     Effect.flatMap((busy) => Effect.andThen(Effect.sleep(betweenClaims), busy === true ? Effect.void : signals.awaitWork(poll))),
     Effect.forever,
     Effect.forkScoped

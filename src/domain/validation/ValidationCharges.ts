@@ -45,7 +45,7 @@ export const makeHit = Effect.gen(function* () {
     return event
   }
 
-  /** Records a cache hit. If `admitted` is null, the same append counts the call. */
+  /** Records a cache hit. If `admitted` is null, the append also counts the call towards the limit per minute. */
   return (question: Question, stored: StoredAnswer, admitted: Standing | null) => {
     const { caller, request, vatId } = question
     const repeats = { vatId, asOf: stored.asOf }

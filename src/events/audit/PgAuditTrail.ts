@@ -182,7 +182,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
 
 type Reading = Parameters<typeof AuditLogRead.make>[0]
 
-/** Records in the log what an auditor begins to read. */
+/** Records the start of an auditor's reading as an event. */
 const makeRecord = Effect.map(EventStore, (events) => {
   const nothing = {
     position: null,

@@ -51,7 +51,7 @@ export const make = (): DatabaseBreaker => {
     if (!away) return
     yield* Metric.update(StoreMetrics.databaseAvailable, 1)
     const outage = Duration.millis(answeredAt - (failingSince ?? answeredAt))
-    yield* Effect.logInfo(`The database answers again, after ${Math.round(Duration.toSeconds(outage))} s`)
+    yield* Effect.logInfo(`The database is available again after ${Math.round(Duration.toSeconds(outage))} s`)
   })
 
   const failed = Effect.fnUntraced(function* (started: number, why: unknown) {
@@ -63,7 +63,7 @@ export const make = (): DatabaseBreaker => {
     MutableRef.set(state, { ...before, failingSince, away })
     if (!away) return
     yield* Metric.update(StoreMetrics.databaseAvailable, 0)
-    yield* Effect.logError("The database is unavailable: requests fail at once until it answers", why)
+    yield* Effect.logError("The database is unavailable; requests fail immediately until it responds", why)
   })
 
   return {

@@ -81,7 +81,7 @@ const ifRoom = <A, E, R>(query: Effect.Effect<A, E, R>) =>
     Effect.flatMap((answer) =>
       Option.isSome(answer)
         ? Effect.succeed(answer.value)
-        : Effect.fail(new StoreUnavailable({ cause: "Too many database queries of this process are unanswered" }))
+        : Effect.fail(new StoreUnavailable({ cause: "Too many database queries of this process are in flight" }))
     )
   )
 

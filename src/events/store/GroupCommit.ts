@@ -68,8 +68,7 @@ const traced = <A, E>(
 /** Callers that have waited this long when a batch begins are rejected, because their requests are about to time out. */
 const longestWaitNanos = 3_000_000_000n
 
-const callbackFailed =
-  "A request could not process its result from the database, a defect of the service; the others of its batch continue"
+const callbackFailed = "The callback of a request threw, a defect of the service; the other requests of its batch continue"
 
 /**
  * Creates a function that adds an input to the next batch and returns its result. It fails with `onFull()` at once if too many callers

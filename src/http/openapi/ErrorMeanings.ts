@@ -5,7 +5,7 @@ import { bodyWith, codes, type ErrorCode, statusOf } from "#http/pipeline/Errors
 /** The meaning of each error code for callers, at any endpoint. */
 const meanings = {
   VALIDATION_ERROR: "The request is malformed, or a field is invalid; `details` names each field.",
-  INVALID_VAT_ID: "The text has the format of no VAT ID of an EU member state or of Northern Ireland; no source was asked.",
+  INVALID_VAT_ID: "The text is not in the format of a VAT ID of an EU member state or of Northern Ireland; no source was called.",
   INVALID_REQUESTER_VAT_ID: "`requester_vat_id` is required but missing, or it is not a well-formed German VAT ID.",
   QUALIFIED_CONFIRMATION_UNSUPPORTED:
     "The service issues no qualified confirmations for VAT IDs of this country; validate without company data.",
@@ -40,7 +40,7 @@ const meanings = {
   INTERNAL_ERROR: "A fault of the service; report the `request_id` to the operator.",
   EVIDENCE_ALTERED:
     "The stored evidence differs from the signed evidence, so it is not served; report the `request_id` to the operator.",
-  SOURCE_UNAVAILABLE: "No source answers. This says nothing about the VAT ID; retry after `Retry-After` seconds.",
+  SOURCE_UNAVAILABLE: "No source is available. This says nothing about the VAT ID; retry after `Retry-After` seconds.",
   SERVICE_UNAVAILABLE: "The database is unreachable or the service is overloaded; retry after `Retry-After` seconds."
 } as const satisfies Record<ErrorCode, string>
 

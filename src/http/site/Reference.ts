@@ -75,7 +75,7 @@ export interface Reply {
   readonly bodies: ReadonlyArray<Body>
 }
 
-/** An operation. It needs one of its `schemes` of security, or none if `isOpen`. */
+/** An operation. A request needs one of the security `schemes`; with `isOpen` they are optional. */
 export interface Call {
   readonly id: string
   readonly method: string

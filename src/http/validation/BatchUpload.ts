@@ -87,7 +87,7 @@ const makeUpload = (format: UploadFormat) => {
       const ended = reader.end()
       if (Result.isFailure(ended)) return fail(ended.failure)
       return items.isEmpty()
-        ? Result.fail(new InvalidUpload({ line: null, problem: "A batch has at least one item" }))
+        ? Result.fail(new InvalidUpload({ line: null, problem: "A batch must have at least one item" }))
         : Result.succeed(items.take())
     }
   }

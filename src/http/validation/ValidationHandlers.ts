@@ -65,7 +65,7 @@ const makeAnswerOnce = Effect.gen(function* () {
       })
     )
     const { acceptedAt, requestId, validation } = record
-    if (validation === null) return yield* Effect.die("A validation that had to be answered now has no answer")
+    if (validation === null) return yield* Effect.die("A synchronous validation has no answer")
     if (!isReplayed && validation.served === "live") MutableRef.set((yield* ResponseHints).isLive, true)
     const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
     const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKeyHeader.replayed(isReplayed) }

@@ -113,7 +113,7 @@ const datesOf = (vatId: VatId, status: string): object => {
   return status === "evatr-2006" ? { gueltigAb: date("2010-01-01"), gueltigBis: date("2020-12-31") } : {}
 }
 
-/** Returns an answer with this status and its time only. Failures of the authority's own system carry no `id` (inferred). */
+/** Returns an answer that has only the status and the time. It has no `id` if the BZSt itself failed; that is inferred, not documented. */
 export const statusReply = (status: string, stamp: Stamp, more: object = {}): Reply => {
   const http = httpStatusOf(status)
   return json(http, status, {

@@ -55,7 +55,7 @@ const companies: ReadonlyArray<readonly [string, Magic]> = [
 const meaningOfTestNumber = (code: string): string => {
   if (code === "VALID") return "valid, as every ordinary number"
   return code === "INVALID_REQUESTER_INFO"
-    ? "VIES answers INVALID_REQUESTER_INFO to a question with a requester, and a verdict to one without"
+    ? "VIES rejects any requester (INVALID_REQUESTER_INFO); without a requester it returns a verdict"
     : `VIES answers ${code}`
 }
 
@@ -82,23 +82,23 @@ const statuses: ReadonlyArray<readonly [string, Magic]> = statusMessages.flatMap
 
 /**
  * Returns the last two digits of `9997xx`, `9998xx` and `9999xx` with their meaning and effect. `own` is the source's code for an
- * outage, `unheardOf` a code that it never documented.
+ * outage, `undocumented` a code that its documentation does not list.
  */
-const faults = (own: string, unheardOf: string): ReadonlyArray<readonly [string, string, Behaviour]> => [
+const faults = (own: string, undocumented: string): ReadonlyArray<readonly [string, string, Behaviour]> => [
   ["00", "says that it is unavailable", { code: own }],
   ["01", "answers after 2 s", { latencyMs: 2_000 }],
   ["02", "answers after 20 s", { latencyMs: 20_000 }],
   ["03", "never answers", { breakage: "hang" }],
   ["04", "resets the connection before answering", { breakage: "reset" }],
   ["05", "resets the connection in the middle of the body", { breakage: "reset_mid_body" }],
-  ["06", "sends JSON that stops half way", { breakage: "truncated_json" }],
+  ["06", "sends truncated JSON", { breakage: "truncated_json" }],
   ["07", "sends an HTML page with status 200", { breakage: "html" }],
   ["08", "sends an empty body", { breakage: "empty" }],
   ["09", "sends JSON with wrong types", { breakage: "wrong_types" }],
   ["10", "sends a body of 100 MB", { breakage: "huge" }],
   ["11", "sends one byte every 200 ms", { breakage: "drip" }],
-  ["12", "sends less than Content-Length promises", { breakage: "short_body" }],
-  ["13", "answers with an undocumented code", { code: unheardOf }],
+  ["12", "sends fewer bytes than Content-Length states", { breakage: "short_body" }],
+  ["13", "answers with an undocumented code", { code: undocumented }],
   ["29", "answers HTTP 429 with Retry-After: 2", { httpStatus: 429, retryAfterSeconds: 2 }],
   ["31", "is unavailable for 1 call, then answers", { code: own, firstCalls: 1 }],
   ["32", "is unavailable for 2 calls, then answers", { code: own, firstCalls: 2 }],

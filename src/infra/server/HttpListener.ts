@@ -70,10 +70,10 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   const { uuidV7 } = yield* Crypto
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
   const warnOfDropped = yield* makeWarning(
-    (count) => `Refused ${count} connections: ${maxConnections} are open, the most that are allowed`
+    (count) => `Refused ${count} connections: the maximum of ${maxConnections} open connections is reached`
   )
   const warnOfPipelines = yield* makeWarning(
-    (count) => `Closed ${count} connections: ${maxPipelined} pipelined requests wait already, the most that are allowed`
+    (count) => `Closed ${count} connections: the maximum of ${maxPipelined} waiting pipelined requests is reached`
   )
   const { close, server } = makeServer(options)
   server.on("drop", warnOfDropped)

@@ -20,8 +20,8 @@ interface Probed {
 }
 
 /**
- * The state of each source is checked every 5 s and after each failed call. A source is probed every 30 s, and at every check while
- * it or the other source fails: both may be unavailable without a live call that shows it.
+ * Interval between two checks of the state of each source; a failed call starts a check at once. A check probes the source if its
+ * last probe is 30 s old, or if either source fails: without live calls only a probe shows that a source is unavailable.
  */
 const tickMs = 5_000
 const restMs = 30_000

@@ -73,18 +73,15 @@ it.effect("Admission counts a call once, even if it repeats the call", function*
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect(
-  "Admission counts the calls of a caller over the quota before their append, until it admits a call again",
-  function* () {
-    const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
-    const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
-    yield* Effect.flip(ask(newCall()))
-    assert.isTrue(isCountedFirst(newCall(), caller))
-    use(9)
-    yield* ask(newCall())
-    assert.isFalse(isCountedFirst(newCall(), caller))
-  }
-)
+it.effect("Admission counts the rejected calls of a caller over the quota in its rate limit", function* () {
+  const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
+  const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
+  yield* Effect.flip(ask(newCall()))
+  assert.isTrue(isCountedFirst(newCall(), caller))
+  use(9)
+  yield* ask(newCall())
+  assert.isFalse(isCountedFirst(newCall(), caller))
+})
 
 it.effect("Admission refuses a call beyond the quota, and reports the caller's usage and rate window", function* () {
   const { count, countWork, counted } = yield* admissionAt(10)

@@ -59,7 +59,7 @@ it.effect("the cache of callers reads a caller from the database once, and again
   assert.strictEqual(state.reads, 3)
 })
 
-it.effect("the cache of callers reads a caller again from the millisecond in which the caller's month ends", function* () {
+it.effect("the cache of callers reads a caller again as soon as the caller's month has ended", function* () {
   const end = DateTime.toEpochMillis(DateTime.makeUnsafe("2026-12-01T00:00:00Z"))
   yield* TestClock.setTime(end - 1_000)
   const { usedOf } = yield* cached

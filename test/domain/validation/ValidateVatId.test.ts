@@ -90,7 +90,7 @@ it.effect.each(Object.entries(cases))(
   }
 )
 
-it.effect("repeated validations with a cached answer and without a reference share one event object", function* () {
+it.effect("ValidateVatId reuses one event object for repeated cached validations without a reference", function* () {
   const validated = yield* recorded(cached)
   const first = yield* validated(null)
   assert.notStrictEqual(yield* validated("INV-4711"), first)

@@ -39,11 +39,11 @@ describe("an answer", () => {
     }
   })
 
-  it("with a time 30 seconds in the future is fresh, because the clock of its source may be fast", () => {
+  it("is fresh if its time is 30 seconds in the future, because the clock of its source may be fast", () => {
     assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, nowMs))
   })
 
-  it("with a time a year in the future is neither fresh nor served as stale", () => {
+  it("is neither fresh nor served as stale if its time is a year in the future", () => {
     const ahead = answered(true, Duration.negate(Duration.days(365)))
     assert.isFalse(isFresh(ahead, freshness, nowMs))
     assert.isFalse(isServableStale(ahead, freshness, nowMs))

@@ -86,13 +86,13 @@ describe("a VAT ID", () => {
     assert.isNull(valueOf(input))
   })
 
-  it("in a wrong form is rejected with a message that describes the expected form", () => {
+  it("is rejected in a wrong format, with a message that describes the expected format", () => {
     assert.strictEqual(messageOf("DE12345678"), "A VAT ID of Germany is DE followed by 9 digits")
     assert.strictEqual(messageOf("GR12"), "A VAT ID of Greece is EL followed by 9 digits")
     assert.match(messageOf("GB123456789") ?? "", /prefix of an EU member state/u)
   })
 
-  it("with a million characters is rejected with a short message", () => {
+  it("is rejected with a short message if it has a million characters", () => {
     assert.isBelow(messageOf("D".repeat(1_000_000))?.length ?? 0, 100)
     assert.isBelow(messageOf(`DE${" ".repeat(1_000_000)}123456789`)?.length ?? 0, 100)
   })
@@ -110,7 +110,7 @@ describe("a VAT ID", () => {
     assert.strictEqual(normalise(normalise(input)), normalise(input))
   })
 
-  it.prop("in normalised form is parsed to itself", [sound], ([input]) => {
+  it.prop("is unchanged by parsing if it is normalised already", [sound], ([input]) => {
     assert.strictEqual(valueOf(input), input)
   })
 
@@ -123,7 +123,7 @@ describe("a VAT ID", () => {
     }
   )
 
-  it.prop("parsed from any text is well formed or rejected", [Schema.String], ([input]) => {
+  it.prop("is either well formed or rejected, for any text", [Schema.String], ([input]) => {
     const value = valueOf(input)
     if (value !== null) assert.match(value, /^[A-Z]{2}[A-Z0-9+*]{2,12}$/u)
   })

@@ -12,7 +12,7 @@ it.effect(
     )
     assert.containSubset(yield* Effect.flip(query), {
       _tag: "StoreUnavailable",
-      cause: "Too many database queries of this process are unanswered"
+      cause: "Too many database queries of this process are in flight"
     })
     const batch = yield* Effect.forkChild(QueryPolicy.withRetryForMany("3 seconds")(Deferred.await(answered)))
     const [first] = waiting

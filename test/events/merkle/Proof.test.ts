@@ -32,7 +32,7 @@ describe("a self-contained proof", () => {
     assert.deepStrictEqual(lines.slice(3), [...hashes, "", ...note.split("\n")])
   })
 
-  it.effect("is verified for each entry of a log, and returns the entry's position and the checkpoint", function* () {
+  it.effect("can be verified for each entry of a log; the result is the entry's position and the checkpoint", function* () {
     for (const index of upTo(73)) {
       const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
       const proof = yield* proofOf(index, extra)

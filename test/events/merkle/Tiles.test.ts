@@ -47,7 +47,7 @@ const bigLog = () => {
   return { tiles, nodes, tree }
 }
 
-it("several appends of leaves add the same hashes to the tiles as one append", () => {
+it("tiles have the same hashes after one append of leaves as after several appends", () => {
   const hashes = upTo(1_500).map((i) => new Uint8Array(32).fill(i % 251))
   const start = append(sha256, empty, hashes.slice(0, 300)).tree
   const whole = append(sha256, start, hashes.slice(300))
@@ -136,7 +136,7 @@ describe("tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("written in batches contain the root hash and the hashes of every proof", function* () {
+  it.effect("contain the root hash and the hashes of every proof, even if they were written in batches", function* () {
     const { tiles, nodes, tree } = bigLog()
     assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
     for (const [key, content] of tiles) {
@@ -165,7 +165,7 @@ describe("tiles", () => {
     }
   })
 
-  it.effect("are each requested once for a proof, in the width that they have in a tree of that size", function* () {
+  it.effect("are requested only once per proof, with their width in a tree of that size", function* () {
     const leaves = leavesOf(600)
     const log = logOf(leaves)
     const tiles = new Map<string, Uint8Array>()
@@ -185,7 +185,7 @@ describe("tiles", () => {
     ])
   })
 
-  it.effect("that lack hashes of a proof are reported by their path", function* () {
+  it.effect("are named in the error if they lack hashes of a proof", function* () {
     const log = logOf(leavesOf(10))
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))

@@ -46,7 +46,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("of consistency equal those of RFC 6962 and are valid, between all sizes up to 130", function* () {
+  it.effect("are valid and equal the consistency proofs of RFC 6962, between all sizes up to 130", function* () {
     for (const newSize of upTo(maxSize + 1)) {
       for (const oldSize of upTo(newSize + 1)) {
         const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
@@ -104,7 +104,7 @@ describe("proofs", () => {
     assert.isTrue(Result.getOrThrow(consistencyRanges(2 ** 52 + 1, largest)).length <= 54)
   })
 
-  it("of inclusion are rejected if a hash has another length", () => {
+  it("are rejected if a hash of an inclusion proof has a wrong length", () => {
     const leaf = leafHash(sha256, "a")
     assert.isTrue(verifyInclusion(sha256, { index: 0, size: 1, root: leaf, leafHash: leaf, proof: [] }))
     const short = leaf.subarray(1)

@@ -158,7 +158,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append 
   )
 
   it.effect.prop(
-    "with few rejected commands has the same result as an append of its commands one by one",
+    "has the same result as an append of its commands one by one, even if a few commands are rejected",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })

@@ -188,7 +188,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     { arbitrary: { runs: 40 } }
   )
 
-  it.effect("has kept versions, positions and charges consistent in all tests above", () => assertSound)
+  it.effect("keeps versions, positions and charges consistent over all tests of this file", () => assertSound)
 
   it.effect("assigns positions without gaps and keeps meters within their caps, over several replicas", function* () {
     const replica = Effect.map(

@@ -135,7 +135,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("failed login
     }
   )
 
-  it.effect("of one client are limited to fifty in 15 minutes over all email addresses", function* () {
+  it.effect("are limited to fifty in 15 minutes per client, over all email addresses", function* () {
     const service = yield* RunningService.make(RunningService.ownLimits)
     const { email } = yield* People.newUser(yield* RunningService.RunningService)
     const from = "2001:db8:1:1::1"

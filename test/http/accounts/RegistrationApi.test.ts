@@ -94,7 +94,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assertProblem(yield* post(path, { agent_id: "fourth" }, { from }), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("with an Idempotency-Key returns the same API key to the same client for 24 hours", function* () {
+  it.effect("returns the same API key for 24 hours if the same client repeats the Idempotency-Key", function* () {
     const first = yield* RunningService.make(RunningService.ownLimits)
     const second = yield* RunningService.make(RunningService.ownLimits)
     const body = { email: "once@example.org", agent_id: "agent" }

@@ -103,7 +103,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect("and a registration are rejected if the address belongs to an account, whatever its case", function* () {
+  it.effect("is rejected, as is a registration, if the address belongs to an account, in upper or lower case", function* () {
     const service = yield* RunningService.make()
     assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
     assertProblem(yield* People.signUp(service, "agent@example.com"), "CONFLICT")

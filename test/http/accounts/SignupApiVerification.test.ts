@@ -146,7 +146,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
   })
 
-  it.effect("with another password before the next mail is allowed sets neither of the two passwords", function* () {
+  it.effect("sets neither password if the second password differs and the next mail is not allowed yet", function* () {
     const service = yield* RunningService.make()
     const email = "contested@example.com"
     yield* signUpWith(service, email, first)
@@ -158,16 +158,19 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
   })
 
-  it.effect("with the same password before the next mail is allowed, or after the confirmation, changes nothing", function* () {
-    const service = yield* RunningService.make()
-    const email = "impatient@example.com"
-    for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
-    const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
-    assert.include((yield* get(service, token)).text, "You can log in now")
-    yield* service.travel("10 minutes")
-    assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
-    assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
-  })
+  it.effect(
+    "changes nothing if the password is the same and the next mail is not allowed yet, or the address is confirmed",
+    function* () {
+      const service = yield* RunningService.make()
+      const email = "impatient@example.com"
+      for (const status of [201, 409]) assert.strictEqual((yield* signUpWith(service, email, first)).status, status)
+      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+      assert.include((yield* get(service, token)).text, "You can log in now")
+      yield* service.travel("10 minutes")
+      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+      assert.deepStrictEqual(yield* outcomes(service, email), [200, 401])
+    }
+  )
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening the link of a mail", (it) => {
@@ -239,7 +242,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assertProblem(yield* service.get("/v1/auth/verify-email", { headers: { accept } }), "VALIDATION_ERROR")
   })
 
-  it.effect("with a HEAD request, as mail scanners send it, changes nothing", function* () {
+  it.effect("changes nothing if a mail scanner sends a HEAD request", function* () {
     const service = yield* RunningService.make()
     yield* People.signUpByBrowser(service, "scanned@example.com")
     const [token = ""] = yield* MailedTokens.tokensFor("scanned@example.com", 1)

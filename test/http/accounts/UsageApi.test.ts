@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("is answered without being counted, even if the quota and the rate limit of the key are exceeded", function* () {
+  it.effect("is not counted, and is answered even if the quota and the rate limit of the key are exceeded", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     yield* RunningService.setQuota(key, 1)

@@ -58,8 +58,8 @@ const testLayer = layerSigned({ PLAN_FREE_PER_MINUTE: String(perMinute), PLAN_FR
 
 const html = { accept: "text/html" }
 
-layer(testLayer, { excludeTestServices: true })("The headers of responses equal the headers in the OpenAPI document", (it) => {
-  it.effect("for successful and rejected validations, with and without a key", function* () {
+layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => {
+  it.effect("lists the response headers of successful and rejected validations, with and without a key", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
@@ -82,7 +82,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* sandbox.configure({ vies_available: true, bzst_available: true })
   })
 
-  it.effect("for validations that may be answered later", function* () {
+  it.effect("lists the response headers of pending validations", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
@@ -108,7 +108,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("GET /v1/validations", 400, { key, query: { status: "open" } })
   })
 
-  it.effect("for batches", function* () {
+  it.effect("lists the response headers of batches", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
@@ -126,7 +126,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("GET /v1/batches", 200, { key })
   })
 
-  it.effect("for receipts as JSON, page and PDF, and for their proofs", function* () {
+  it.effect("lists the response headers of proofs, and of receipts as JSON, page and PDF", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
@@ -157,7 +157,7 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask(proof, 401, { path: "/v1/audit/proofs/0", sends: ["www-authenticate"] })
   })
 
-  it.effect("for accounts, their email addresses and their keys", function* () {
+  it.effect("lists the response headers of accounts, email addresses and API keys", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const register = "POST /v1/register"
@@ -181,34 +181,37 @@ layer(testLayer, { excludeTestServices: true })("The headers of responses equal 
     yield* ask("DELETE /v1/auth/api-keys/{id}", 404, { ...bearing(token), path: "/v1/auth/api-keys/x" })
   })
 
-  it.effect("for the log, its checkpoint and its tiles, also if a generated client escapes the path", function* () {
-    const ask = yield* makeAsk
-    const service = yield* RunningService.RunningService
-    const { headers } = yield* newAuditor()
-    const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
-    yield* ask("GET /v1/audit/events", 200, { headers, query: { from: today, to: today } })
-    yield* ask("GET /v1/audit/events", 200, { headers: { ...headers, accept: "application/x-ndjson" } })
-    yield* ask("GET /v1/audit/events", 400, { headers, query: { limit: "0" } })
-    yield* ask("GET /v1/audit/events", 401, { sends: ["www-authenticate"] })
-    yield* ask("GET /v1/audit/events/{position}", 200, { headers, path: "/v1/audit/events/0" })
-    yield* checkpointOf(service, 1)
-    yield* ask("GET /v1/audit/checkpoint", 200)
-    const partial = "GET /v1/audit/tile/{level}/{index}.p/{width}"
-    const asWritten = yield* ask(partial, 200, { path: "/v1/audit/tile/0/000.p/1" })
-    const full = "GET /v1/audit/tile/{level}/{index}"
-    yield* ask(full, 404, { path: "/v1/audit/tile/0/x001/000" })
-    // Generated clients encode slashes within a parameter as %2F.
-    const escaped = yield* ask(full, 200, { path: `/v1/audit/tile/0/${encodeURIComponent("000.p/1")}` })
-    assert.strictEqual(escaped.text, asWritten.text)
-  })
+  it.effect(
+    "lists the response headers of the log, its checkpoint and its tiles, even if a client escapes the path",
+    function* () {
+      const ask = yield* makeAsk
+      const service = yield* RunningService.RunningService
+      const { headers } = yield* newAuditor()
+      const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
+      yield* ask("GET /v1/audit/events", 200, { headers, query: { from: today, to: today } })
+      yield* ask("GET /v1/audit/events", 200, { headers: { ...headers, accept: "application/x-ndjson" } })
+      yield* ask("GET /v1/audit/events", 400, { headers, query: { limit: "0" } })
+      yield* ask("GET /v1/audit/events", 401, { sends: ["www-authenticate"] })
+      yield* ask("GET /v1/audit/events/{position}", 200, { headers, path: "/v1/audit/events/0" })
+      yield* checkpointOf(service, 1)
+      yield* ask("GET /v1/audit/checkpoint", 200)
+      const partial = "GET /v1/audit/tile/{level}/{index}.p/{width}"
+      const asWritten = yield* ask(partial, 200, { path: "/v1/audit/tile/0/000.p/1" })
+      const full = "GET /v1/audit/tile/{level}/{index}"
+      yield* ask(full, 404, { path: "/v1/audit/tile/0/x001/000" })
+      // Generated clients encode slashes within a parameter as %2F.
+      const escaped = yield* ask(full, 200, { path: `/v1/audit/tile/0/${encodeURIComponent("000.p/1")}` })
+      assert.strictEqual(escaped.text, asWritten.text)
+    }
+  )
 
-  it.effect("for public endpoints", function* () {
+  it.effect("lists the response headers of public endpoints", function* () {
     const ask = yield* makeAsk
     yield* ask("GET /health", 200)
     yield* ask("GET /v1/status", 200)
   })
 
-  it.effect("for a stale answer that is served during an outage", function* () {
+  it.effect("lists the response headers of a stale answer during an outage", function* () {
     const ask = yield* makeAsk
     const { newKey, travel } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox

@@ -111,7 +111,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/2" } })
   })
 
-  it.effect("of a paid plan rejects calls beyond it with 429 until the next month", function* () {
+  it.effect("rejects further calls on a paid plan with 429 until the next month", function* () {
     const { newKey, travel, validate } = yield* RunningService.make()
     const key = yield* newKey
     yield* RunningService.setPlan(key, "business")

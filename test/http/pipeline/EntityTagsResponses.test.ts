@@ -28,7 +28,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     assert.strictEqual((yield* fetch(path, { "if-none-match": '"other"' })).status, 200)
   })
 
-  it.effect("with a receipt is a 304 if an authorised client sends the entity tag of the same representation", function* () {
+  it.effect("is a 304 if an authorised client requests a receipt with the entity tag of the same representation", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { text } = yield* confirm(client, "DE100999120", key)

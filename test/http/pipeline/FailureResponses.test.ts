@@ -230,7 +230,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
   })
 })
 
-describe("the wait that Retry-After gives for a used-up monthly quota", () => {
+describe("Retry-After for a used-up monthly quota", () => {
   const now = DateTime.makeUnsafe("2026-03-01T00:00:01.000Z")
   const retryAfter = (periodEnd: string) =>
     FailureResponses.problemOf(
@@ -242,7 +242,7 @@ describe("the wait that Retry-After gives for a used-up monthly quota", () => {
     ).pipe(Effect.map(({ retryAfterSeconds }: Problem) => retryAfterSeconds))
 
   it.effect.each([
-    ["at the start of the next month", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
+    ["ends at the start of the next month", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
     ["at once if the call started in the previous month", "2026-03-01T00:00:00.000Z", 1]
   ] as const)("ends %s", function* ([_, end, seconds]) {
     yield* TestClock.setTime(DateTime.toEpochMillis(now))

@@ -22,7 +22,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
   ]
 
   it.effect.each(paths)(
-    "to %s has the request's X-Request-Id if that is well-formed and no secret, else a new one",
+    "has the request's X-Request-Id if that is well-formed and no secret, else a new one (%s)",
     function* (path) {
       const { port } = yield* RunningService.RunningService
       const idFor = (...headers: ReadonlyArray<string>) =>
@@ -97,7 +97,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     assert.isDefined((yield* get("/health", { key })).headers["x-service-usage"])
   })
 
-  it.effect("to a request without an API key has no usage headers if the endpoint does not identify callers", function* () {
+  it.effect("has no usage headers if the request has no API key and the endpoint does not identify callers", function* () {
     const { get } = yield* RunningService.RunningService
     for (const path of ["/health", "/v1/status", "/nothing"]) {
       const { headers } = yield* get(path)

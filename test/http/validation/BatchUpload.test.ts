@@ -34,7 +34,7 @@ describe("an uploaded batch", () => {
 
   it.effect.each([
     ["json", '{"items":[{"custom_id":"a\n","vat_id":""}]}', 2, "Invalid JSON"],
-    ["json", '{"items":[]}', null, "A batch has at least one item"],
+    ["json", '{"items":[]}', null, "A batch must have at least one item"],
     ["json", '{"items":[{"custom_id":"a","vat_id":""}]}\n}', 2, 'The body must be {"items"'],
     ["json", '{"items":[\n{"custom_id":"a","vat_id":"","more":1}]}', 2, "Item 1: "],
     ["ndjson", '{"custom_id":"a","vat_id":""}\n[]', 2, "Item 2: "],

@@ -140,7 +140,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.containSubset(event?.data, { answer: { code: status, valid }, receipt: { result: { valid } } })
   })
 
-  it.effect("without name or city compares nothing, returns a warning, and is charged", function* () {
+  it.effect("compares nothing without a name or a city, returns a warning, and is charged", function* () {
     const { key, service } = yield* start()
     for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
       const reply = yield* confirm(service, "DE100440120", key, company)
@@ -157,29 +157,32 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.isUndefined((yield* confirm(service, "DE100440120", key)).headers["warning"])
   })
 
-  it.effect("that the BZSt refuses (evatr-0006) returns 422 with the BZSt's code, is recorded, and is not charged", function* () {
-    const { key, sandbox, service } = yield* start()
-    yield* sandbox.configure({ german_targets_admitted: false })
-    const reply = yield* confirm(service, "DE100440130", key)
-    const { message } = assertProblem(reply, "QUALIFIED_CONFIRMATION_REFUSED")
-    assert.match(message, /evatr-0006.*not admitted to ask for German VAT IDs/u)
-    assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
-    const events = yield* eventsAbout("DE100440130")
-    assert.containSubset(events, [
-      {
-        type: "ConfirmationRefused",
-        units: 0,
-        data: {
-          target_vat_id: "DE100440130",
-          requester_vat_id: "DE811115368",
-          code: "evatr-0006",
-          attempts: [{ source: "bzst", outcome: "refused", code: "evatr-0006" }]
+  it.effect(
+    "returns 422 with the BZSt's code if the BZSt refuses it (evatr-0006); the refusal is recorded and not charged",
+    function* () {
+      const { key, sandbox, service } = yield* start()
+      yield* sandbox.configure({ german_targets_admitted: false })
+      const reply = yield* confirm(service, "DE100440130", key)
+      const { message } = assertProblem(reply, "QUALIFIED_CONFIRMATION_REFUSED")
+      assert.match(message, /evatr-0006.*not admitted to ask for German VAT IDs/u)
+      assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
+      const events = yield* eventsAbout("DE100440130")
+      assert.containSubset(events, [
+        {
+          type: "ConfirmationRefused",
+          units: 0,
+          data: {
+            target_vat_id: "DE100440130",
+            requester_vat_id: "DE811115368",
+            code: "evatr-0006",
+            attempts: [{ source: "bzst", outcome: "refused", code: "evatr-0006" }]
+          }
         }
-      }
-    ])
-    assert.strictEqual(events.length, 1)
-    assert.containSubset((yield* service.ask("/v1/qualified-confirmations", { key })).body, { data: [] })
-  })
+      ])
+      assert.strictEqual(events.length, 1)
+      assert.containSubset((yield* service.ask("/v1/qualified-confirmations", { key })).body, { data: [] })
+    }
+  )
 
   it.effect.each(["evatr-0004", "evatr-2005"])(
     "is refused without Retry-After if the BZSt rejects the requester (%s)",

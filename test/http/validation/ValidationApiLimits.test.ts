@@ -82,7 +82,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 4)
   })
 
-  it.effect("is served and counted once in the next minute, even if a newer answer was stored meanwhile", function* () {
+  it.effect("is served and counted once in the next minute, even if the cache has a newer answer by then", function* () {
     const { key, replica } = yield* refusedCaller
     const other = yield* RunningService.make()
     yield* other.validate("ATU12345678", { query: { force_live: "1" } })

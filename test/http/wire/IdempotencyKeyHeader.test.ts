@@ -77,7 +77,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
   })
 
-  it.effect("of a GET makes the second response equal the first one, with its representation, warning and usage", function* () {
+  it.effect("makes the second response to a GET equal the first one, with its representation, warning and usage", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }
@@ -95,7 +95,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.notStrictEqual((yield* confirm(service, "DE100660002", key)).text, (yield* confirm(service, "DE100660002", key)).text)
   })
 
-  it.effect("of a GET requires an API key, and has at most 255 characters", function* () {
+  it.effect("requires an API key on a GET, and has at most 255 characters", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     assertProblem(yield* validate("ATU10660005", { headers: { "idempotency-key": "x" } }), "UNAUTHORIZED")

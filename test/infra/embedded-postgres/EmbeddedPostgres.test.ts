@@ -197,7 +197,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* isServed(url))
   })
 
-  it.effect("stops after the service when Ctrl-C stops both", function* () {
+  it.effect("stops only after the service has stopped, even if Ctrl-C is sent to both", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const service = yield* spawn(dir, "own")

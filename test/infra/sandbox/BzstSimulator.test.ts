@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     }
   })
 
-  it.effect("answers with the status code that the VAT ID ends in, and with the HTTP status of that code", function* () {
+  it.effect("answers with the status code in the last digits of the VAT ID, and with the HTTP status of that code", function* () {
     for (const { status } of statusMessages) {
       const target = vatIdEnding("AT", `99${status.slice(-4)}`)
       const { status: http, body } = yield* ask(target, testPair)

@@ -45,7 +45,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("that end in 9997xx fail only at VIES, in 9998xx only at the BZSt, and in 9999xx at both", () => {
+  it("fail only at VIES if they end in 9997xx, only at the BZSt in 9998xx, and at both in 9999xx", () => {
     assert.deepStrictEqual(magicOfText("DE100999703").vies, { breakage: "hang" })
     assert.deepStrictEqual(magicOfText("DE100999703").bzst, {})
     assert.deepStrictEqual(magicOfText("DE100999803").vies, {})

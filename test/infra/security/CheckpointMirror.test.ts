@@ -42,7 +42,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
   "A mirror of checkpoints",
   (it) => {
     it.effect(
-      "in a folder contains the newest and a daily checkpoint, and is read by a machine that has lost its own record",
+      "keeps the newest and a daily checkpoint in a folder, which a machine reads that has lost its own record",
       function* () {
         const folder = join(yield* temporaryFolder, "mirror")
         const config = yield* configured(folder)
@@ -60,7 +60,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
       }
     )
 
-    it.effect("at a URL receives the newest checkpoint, even after it rejected a request", function* () {
+    it.effect("receives the newest checkpoint at its URL, even after it rejected a request", function* () {
       const { taken, url } = yield* server
       const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
       yield* offer("two")

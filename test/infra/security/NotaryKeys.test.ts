@@ -57,7 +57,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
   })
 
-  it.effect("is stored for each of several signing keys, so that it is found with one of them", function* () {
+  it.effect("is stored under each signing key, so that one of several keys is enough to find it", function* () {
     const { checkpointFiles } = yield* makeFiles
     yield* (yield* checkpointFiles([0xcd, 0xab])).saveSeen("three")
     for (const id of [0xab, 0xcd]) {
@@ -80,7 +80,7 @@ describe("the text of the setting NOTARY_KEY", () => {
     assert.deepStrictEqual(keysIn(" "), [" "])
   })
 
-  it("may contain a PEM block, with other text around it", () => {
+  it("may contain a PEM block between other text", () => {
     assert.deepStrictEqual(keysIn(`Bag Attributes\n friendlyName: x\r\n${pem}\n`), [pem])
     assert.deepStrictEqual(keysIn(`${pem.replace("PRIVATE", "PUBLIC").replace("PRIVATE", "PUBLIC")}\n${pem} ${verifier}`), [
       pem,

@@ -58,7 +58,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     for (const path of ["/v1/status", "/health", "/docs", "/", "/metrics/x"]) assert.strictEqual(yield* statusOf(path), 404, path)
   })
 
-  it.effect("is named in the error if another program uses it", function* () {
+  it.effect("is named in the error if another program listens on it", function* () {
     const { port } = yield* Administered
     const refused = yield* Effect.flip(RunningService.start({ ADMIN_PORT: String(port) }))
     assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)

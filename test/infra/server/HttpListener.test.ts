@@ -55,24 +55,21 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* letGo
   })
 
-  it.effect(
-    "beyond the maximum is closed at once, until another connection ends; one warning covers all such connections",
-    () => {
-      const lines: Array<unknown> = []
-      const keep = Logger.make(({ message }) => void lines.push(message))
-      return Effect.gen(function* () {
-        const { connect } = yield* listenWith({ maxConnections: 2 })
-        const [first, second] = [yield* connect, yield* connect]
-        yield* served(first)
-        yield* served(second)
-        for (const _ of [1, 2, 3]) assert.strictEqual(yield* (yield* connect).closed, "")
-        yield* first.leave
-        yield* served(second)
-        yield* served(yield* connect)
-        assert.deepStrictEqual(lines, [["Refused 1 connections: 2 are open, the most that are allowed"]])
-      }).pipe(Effect.scoped, Effect.provide(Logger.layer([keep])))
-    }
-  )
+  it.effect("is closed at once beyond the maximum number of connections; one warning covers all such connections", () => {
+    const lines: Array<unknown> = []
+    const keep = Logger.make(({ message }) => void lines.push(message))
+    return Effect.gen(function* () {
+      const { connect } = yield* listenWith({ maxConnections: 2 })
+      const [first, second] = [yield* connect, yield* connect]
+      yield* served(first)
+      yield* served(second)
+      for (const _ of [1, 2, 3]) assert.strictEqual(yield* (yield* connect).closed, "")
+      yield* first.leave
+      yield* served(second)
+      yield* served(yield* connect)
+      assert.deepStrictEqual(lines, [["Refused 1 connections: the maximum of 2 open connections is reached"]])
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([keep])))
+  })
 })
 
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
@@ -85,7 +82,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     }
   })
 
-  it.effect("with Expect: 100-continue gets 100 Continue when its body is read", function* () {
+  it.effect("gets 100 Continue when its body is read, if it has Expect: 100-continue", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(post("/upload", "body", "Expect: 100-continue").slice(0, -4))
@@ -94,7 +91,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     yield* client.until(has("HTTP/1.1 200 OK", said("POST", "/upload", "body")))
   })
 
-  it.effect("with Expect: 100-continue gets its response without 100 Continue if its body is not needed", function* () {
+  it.effect("gets no 100 Continue if its body is not needed", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(post("/unread", "body", "Expect: 100-continue").slice(0, -4))
@@ -103,7 +100,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     assert.notInclude(text, "100 Continue")
   })
 
-  it.effect("to upgrade to another protocol is served as HTTP, and then its connection is closed", function* () {
+  it.effect("is served as HTTP if it asks to upgrade to another protocol, and then its connection is closed", function* () {
     const { connect, started } = yield* listen
     for (const protocol of ["websocket", "h2c"]) {
       const client = yield* connect
@@ -118,7 +115,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
 layer(Layer.empty, { excludeTestServices: true })("the refusal of a request", (it) => {
   const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-  it.effect("for a tunnel does not stop the server if the client has disconnected", function* () {
+  it.effect("does not stop the server if the client that requested a tunnel has disconnected", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(tunnel)
@@ -150,7 +147,7 @@ layer(Layer.empty, { excludeTestServices: true })("the refusal of a request", (i
     assert.lengthOf(text.split("HTTP/1.1 "), 4)
   })
 
-  it.effect("with an unreadable body does not wait for the rest of the body", function* () {
+  it.effect("does not wait for the rest of an unreadable body", function* () {
     const { connect, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send("POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -25,7 +25,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline of requests", (it)
     assert.deepStrictEqual(started, ["/slow", "/quick", "/second", "/third"])
   })
 
-  it.effect("of 2,000 requests is answered in full to a client that reads only after it has sent all of them", function* () {
+  it.effect("is answered in full even if the client reads only after it has sent all 2,000 requests", function* () {
     const { connect, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.pause

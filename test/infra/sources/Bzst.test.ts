@@ -148,7 +148,7 @@ layer(parts)("an answer of the BZSt", (it) => {
   // The HTTP status does not matter: the BZSt's documents contradict each other, and proxies may change it.
   const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
   for (const [status, { http, outcome }] of evatrStatuses) {
-    it.effect(`with the status ${status} has the outcome of that status, whatever the HTTP status`, function* () {
+    it.effect(`has the outcome of its status ${status}, with any HTTP status`, function* () {
       for (const httpStatus of https(http)) {
         const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
         if (typeof outcome === "string") {
@@ -162,7 +162,7 @@ layer(parts)("an answer of the BZSt", (it) => {
     })
   }
 
-  it.effect("with an unpublished status is reported as a failure", function* () {
+  it.effect("is a failure if its status is not a published one", function* () {
     for (const status of ["evatr-9999", "evatr-0009"]) {
       assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
         reason: "unavailable",
@@ -173,7 +173,7 @@ layer(parts)("an answer of the BZSt", (it) => {
     }
   })
 
-  it.effect("with the status of a failure may lack a time and an id", function* () {
+  it.effect("may lack a time and an id if its status is a failure", function* () {
     const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
     assert.strictEqual(failure.reason, "refused")
   })

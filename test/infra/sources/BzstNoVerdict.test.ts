@@ -104,7 +104,7 @@ layer(parts)("the client of the BZSt", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("returned failures, valid verdicts and invalid verdicts in the test before", () => {
+  it("returns failures, valid verdicts and invalid verdicts for the generated responses of the preceding test", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

@@ -49,7 +49,7 @@ describe("the BZSt's status codes", () => {
     )
   })
 
-  it("are verdicts exactly if the schema VerdictStatus contains them", () => {
+  it("are verdicts if and only if the schema VerdictStatus contains them", () => {
     const verdicts = [...evatrStatuses].filter(([, { outcome }]) => typeof outcome === "string").map(([status]) => status)
     assert.deepStrictEqual(
       verdicts,
@@ -58,7 +58,7 @@ describe("the BZSt's status codes", () => {
     assert.lengthOf(verdicts, 6)
   })
 
-  it("have a text that completes a sentence", () => {
+  it("have a text that completes the sentence of an error message", () => {
     for (const { meaning } of evatrStatuses.values()) assert.match(meaning, /^(?:the|its|a|it) .*[a-zA-Z]$/u)
   })
 })

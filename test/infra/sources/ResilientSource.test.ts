@@ -86,7 +86,7 @@ describe("a source behind a circuit breaker", () => {
     assert.strictEqual((yield* guarded.status).state, "unavailable")
   })
 
-  it.effect("opens its circuit when all callers disconnect shortly before the timeout", function* () {
+  it.effect("opens its circuit if all callers disconnect shortly before the timeout of the call", function* () {
     const { ask, askFor, conduct } = yield* make
     MutableRef.set(conduct, Effect.never)
     for (const _ of [1, 2, 3]) yield* askFor(12)

@@ -83,9 +83,9 @@ const bzstCode = (code: string) => {
   return typeof meant === "string" ? meant : words(meant)
 }
 
-layer(parts, { excludeTestServices: true })("the clients of both sources read the sandbox's answers correctly", (it) => {
+layer(parts, { excludeTestServices: true })("the clients of both sources", (it) => {
   for (const [ending, magic] of magicNumbers) {
-    it.effect(`for the magic number ${ending}: ${magic.meaning}`, function* () {
+    it.effect(`decode the answer to the magic number ${ending}: ${magic.meaning}`, function* () {
       const hasty = yield* Hasty
       const vies = waits(magic.vies) ? hasty.vies : yield* Vies.Vies
       const bzst = waits(magic.bzst) ? hasty.bzst : yield* Bzst.Bzst
@@ -106,7 +106,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources read th
     })
   }
 
-  it.effect("for names, consultation numbers and letters", function* () {
+  it.effect("decode names, consultation numbers and letters", function* () {
     const vies = yield* Vies.Vies
     const bzst = yield* Bzst.Bzst
     const vatId = id(vatIdEnding("AT", "999120"))
@@ -126,7 +126,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources read th
     assert.deepStrictEqual([partial.status, partial.evidence.http_status, partial.name_match], ["evatr-0003", 400, null])
   })
 
-  it.effect("for validity dates, in both formats", function* () {
+  it.effect("decode validity dates in both formats", function* () {
     const bzst = yield* Bzst.Bzst
     for (const prefix of ["AT", "RO", "PT", "SK"]) {
       const answer = yield* bzst.ask({ vatId: id(vatIdEnding(prefix, "992006")), requester, company: null })
@@ -134,7 +134,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources read th
     }
   })
 
-  it.effect("for the availability of the member states", function* () {
+  it.effect("decode the availability of the member states", function* () {
     const vies = yield* (yield* Vies.Vies).status
     assert.isTrue(vies.available)
     assert.strictEqual(vies.memberStates.size, 28)

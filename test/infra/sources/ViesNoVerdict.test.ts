@@ -140,7 +140,7 @@ layer(parts)("the client of VIES", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("returned failures, valid verdicts and invalid verdicts in the test before", () => {
+  it("returns failures, valid verdicts and invalid verdicts for the generated responses of the preceding test", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

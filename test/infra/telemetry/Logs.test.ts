@@ -100,7 +100,7 @@ describe("log lines", () => {
     }
   })
 
-  it.effect("of commands are written to standard error", function* () {
+  it.effect("are written to standard error by commands", function* () {
     const log = Effect.provideService(Effect.logWarning("aside"), Logger.LogToStderr, true)
     assert.deepStrictEqual(yield* written(log), [])
     const errors: Array<unknown> = []
@@ -112,7 +112,7 @@ describe("log lines", () => {
     assert.strictEqual(parse(errors[0])["message"], "aside")
   })
 
-  it.effect("below the configured level are not written", function* () {
+  it.effect("are not written below the configured level", function* () {
     assert.deepStrictEqual(yield* written(Effect.logInfo("x"), { level: "Error" }), [])
   })
 })

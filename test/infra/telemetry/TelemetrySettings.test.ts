@@ -13,7 +13,7 @@ describe("the OTEL_* variables", () => {
     assert.deepStrictEqual(settings.sampler, { name: "parentbased_traceidratio", ratio: 0.05 })
   })
 
-  it.effect("include one that sets the endpoints of traces, metrics and logs", function* () {
+  it.effect("can set the endpoints of traces, metrics and logs with one variable", function* () {
     const { logs, metrics, traces } = yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })
     const urls = [traces, metrics, logs].map((target) => Option.map(target, ({ url }) => url))
     assert.deepStrictEqual(urls, [
@@ -27,27 +27,30 @@ describe("the OTEL_* variables", () => {
     )
   })
 
-  it.effect("for one signal override those for all signals; an endpoint for one signal is used unchanged", function* () {
-    const settings = yield* read({
-      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
-      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-      OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
-      OTEL_EXPORTER_OTLP_HEADERS: "api-key=s%3Decret,x-team=a",
-      OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=other",
-      OTEL_LOGS_EXPORTER: "none",
-      OTEL_SERVICE_NAME: "mine",
-      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,service.namespace=tax"
-    })
-    const traces = Option.getOrThrow(settings.traces)
-    const metrics = Option.getOrThrow(settings.metrics)
-    assert.strictEqual(traces.url, "https://traces.example/in")
-    assert.deepStrictEqual([traces.protocol, metrics.protocol], ["http/json", "http/protobuf"])
-    assert.deepStrictEqual(Object.values(traces.headers).map(Redacted.value), ["other"])
-    assert.deepStrictEqual(Object.values(metrics.headers).map(Redacted.value), ["s=ecret", "a"])
-    assert.isTrue(Option.isNone(settings.logs))
-    assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
-  })
+  it.effect(
+    "override the variable for all signals if they name one signal; the endpoint of one signal is used unchanged",
+    function* () {
+      const settings = yield* read({
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
+        OTEL_EXPORTER_OTLP_HEADERS: "api-key=s%3Decret,x-team=a",
+        OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=other",
+        OTEL_LOGS_EXPORTER: "none",
+        OTEL_SERVICE_NAME: "mine",
+        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,service.namespace=tax"
+      })
+      const traces = Option.getOrThrow(settings.traces)
+      const metrics = Option.getOrThrow(settings.metrics)
+      assert.strictEqual(traces.url, "https://traces.example/in")
+      assert.deepStrictEqual([traces.protocol, metrics.protocol], ["http/json", "http/protobuf"])
+      assert.deepStrictEqual(Object.values(traces.headers).map(Redacted.value), ["other"])
+      assert.deepStrictEqual(Object.values(metrics.headers).map(Redacted.value), ["s=ecret", "a"])
+      assert.isTrue(Option.isNone(settings.logs))
+      assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
+    }
+  )
 
   it.effect("turn all exports off if OTEL_SDK_DISABLED is true", function* () {
     assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))
@@ -79,7 +82,7 @@ describe("the OTEL_* variables", () => {
     assert.notInclude(message, value)
   })
 
-  it.effect("and all other settings pass their secrets to the redaction of logs", function* () {
+  it.effect("pass their secrets to the redaction of logs, as all other settings do", function* () {
     const config = yield* AppConfig.read({
       DATABASE_URL: "postgresql://u:database%2Fsecret@db/v",
       SMTP_URL: "smtp://u:smtp-secret@mail",

@@ -34,13 +34,13 @@ export const receiptInEnglish: ReceiptText = {
     ]
     return `Company data: ${findings.join(", ")}.`
   },
-  answered: (moment) => `That is what the German Federal Central Tax Office (BZSt) answered on ${moment}.`,
+  answered: (moment) => `This is the answer of the German Federal Central Tax Office (BZSt), received on ${moment}.`,
   notOfTheAuthority: "This receipt is issued by the service that asked, not by the tax authority.",
   valid: (valid) => (valid ? "valid" : "not valid"),
   statuses: {
     "evatr-0000": () => "The VAT ID is valid.",
     "evatr-0003": () =>
-      "The VAT ID is valid. Only that was answered: the BZSt compares company data only if both the name and the city are supplied.",
+      "The VAT ID is valid. Company data was not compared: the BZSt compares company data only if both the name and the city are supplied.",
     "evatr-2001": () => "The VAT ID is not assigned.",
     "evatr-2002": ({ from }) => `The VAT ID is not valid yet${from === null ? "" : `: it becomes valid on ${from}`}.`,
     "evatr-2006": ({ from, until }) =>
@@ -48,13 +48,13 @@ export const receiptInEnglish: ReceiptText = {
     "evatr-2008": () => "The VAT ID is valid. The BZSt cannot compare company data in this special case."
   },
   matches: {
-    match: { name: "match", meaning: "What was supplied agrees with the register." },
+    match: { name: "match", meaning: "The supplied text matches the register." },
     mismatch: {
       name: "mismatch",
-      meaning: "What was supplied does not agree with the register. The VAT ID can be valid all the same."
+      meaning: "The supplied text does not match the register. The VAT ID can still be valid."
     },
     not_queried: { name: "not queried", meaning: "Nothing was supplied, so nothing was compared." },
-    not_provided: { name: "not provided", meaning: "Something was supplied, but the tax authority gave no result for it." }
+    not_provided: { name: "not provided", meaning: "A text was supplied, but the tax authority returned no result for it." }
   },
   fields: { company_name: "Name", company_street: "Street", company_zip: "Postal code", company_city: "City" },
   notSupplied: "not supplied",
@@ -76,7 +76,7 @@ export const receiptInEnglish: ReceiptText = {
   columns: ["Field", "Supplied", "Result"],
   paragraphs: {
     comparison: "The results are the BZSt’s. They mean:",
-    official: "From the newest earlier answer of the EU’s VIES. The BZSt discloses neither, so they are no part of its answer.",
+    official: "From the newest earlier answer of the EU’s VIES. The BZSt discloses neither name nor address.",
     exchange: "These are the bytes that this service sent and received. Characters that cannot be shown are written as [U+…].",
     record: "The receipt's position in the append-only log of this service, and its owner."
   },
@@ -84,7 +84,7 @@ export const receiptInEnglish: ReceiptText = {
     receiptId: "Receipt",
     issuedAt: "Issued",
     issuedBy: "Issued by",
-    target: "VAT ID asked about",
+    target: "Queried VAT ID",
     requester: "VAT ID of the requester",
     reference: "Reference of the requester",
     result: "Result",
@@ -93,7 +93,7 @@ export const receiptInEnglish: ReceiptText = {
     validFrom: "Valid from",
     validUntil: "Valid until",
     answeredAt: "Answered (clock of the BZSt)",
-    requestId: "Number of the request at the BZSt",
+    requestId: "Request id of the BZSt",
     officialName: "Name",
     officialAddress: "Address",
     askedAt: "Asked (clock of this service)",

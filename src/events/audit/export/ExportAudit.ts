@@ -160,7 +160,7 @@ const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: 
   if (!(yield* fs.exists(path.join(directory, personalFolder)))) return null
   const { compare, counts } = DocumentAudit.make(crypto, findings)
   const lines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.documents)), (line) =>
-    findings.add(null, `${exportFiles.documents} has a line that does not belong there: ${line.slice(0, 20)}`)
+    findings.add(null, `${exportFiles.documents} has an unexpected line: ${line.slice(0, 20)}`)
   )
   return {
     /** Returns the document of an event after comparing it with its digest. */
@@ -184,7 +184,7 @@ const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal:
     Effect.fnUntraced(function* (table) {
       const next = yield* LineReader.open(path.join(directory, table.file), lineEnd)
       if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)
-      const stray = (line: string) => findings.add(null, `${table.file} has a row that no event produces: ${line.slice(0, 80)}`)
+      const stray = (line: string) => findings.add(null, `${table.file} has a row that matches no event: ${line.slice(0, 80)}`)
       return { table, rows: LineReader.byPosition(next, stray) }
     })
   )

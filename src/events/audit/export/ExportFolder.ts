@@ -17,7 +17,9 @@ export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   const look = Effect.fnUntraced(function* (name: string) {
     const { type } = yield* fs.lstat(path.join(directory, name))
     if (type !== "File" && type !== "Directory")
-      return yield* new NoExport({ message: `${name} is neither a file nor a folder (${type}): an export has nothing else` })
+      return yield* new NoExport({
+        message: `${name} is neither a file nor a folder (${type}); an export contains only files and folders`
+      })
   })
   yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
 })

@@ -19,7 +19,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   const path = yield* Path.Path
   const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
   const leafLines = LineReader.byPosition(yield* LineReader.open(path.join(directory, exportFiles.leaves)), (line) =>
-    findings.add(null, `${exportFiles.leaves} has a line that does not belong there: ${line.slice(0, 80)}`)
+    findings.add(null, `${exportFiles.leaves} has an unexpected line: ${line.slice(0, 80)}`)
   )
   let ahead: ReadLine | null = null
   let expected = manifest.from
@@ -35,7 +35,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
         const { position } = event
         if (personal !== undefined) findings.add(position, `${exportFiles.events} contains a personal document`)
         if (position >= expected && position < manifest.to) return { data, event, line }
-        findings.add(position, `${exportFiles.events} has this event in the wrong place`)
+        findings.add(position, `${exportFiles.events} has this event out of order`)
       }
     }
     return null

@@ -31,7 +31,7 @@ const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
       const { root, size } = yield* last.opened
       const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
       if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`the event is not the one at position ${index}`)
-      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("it carries the leaf of another event")
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("its proof belongs to another event")
       return index
     })
 }

@@ -94,8 +94,8 @@ export const make = (findings: Findings): CheckpointAudit => {
       const meaning = last.leaves
         ? "the event is not the one that was signed"
         : last.events
-          ? "the stored tree has another hash of the event than was signed (the event is right)"
-          : "the event does not have the hash in the stored tree, and the signature confirms neither of them"
+          ? "the stored tree has a wrong hash for this event; the event itself is unchanged"
+          : "the event and its hash in the stored tree differ, and neither matches the signature"
       for (const position of check.different) findings.add(position, meaning)
       return { leavesAreSigned: last.leaves }
     }

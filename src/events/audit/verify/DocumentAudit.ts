@@ -159,7 +159,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         } else if ((row?.isHeld ?? false) !== (change?.type === PersonalDataHeld.type)) {
           findings.add(position, "the legal hold on the personal document contradicts the events")
         } else if (changedBy !== (change?.by ?? null)) {
-          findings.add(position, "the personal document was last changed by another event than its row names")
+          findings.add(position, "the row of the personal document names the wrong event for its last change")
         }
       }
     },

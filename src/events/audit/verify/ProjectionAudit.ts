@@ -102,7 +102,7 @@ const compareProjections = Effect.fnUntraced(function* (head: number, findings: 
     else if ((position === null) !== (table.kind === "inline"))
       report(
         name,
-        "the row has a position although events update this table at once, or no position although they update it later"
+        "the row has a position although the projection is updated inline, or no position although it is updated asynchronously"
       )
     else if (Number(position ?? 0) > head) report(name, `the row has the position ${position}, but the log has ${head} events`)
   }

@@ -41,7 +41,7 @@ export const run = (
     const { checkpoint, index } = yield* Result.mapError(verify(crypto, proof, { ...log, leaf }), ({ message }) =>
       refused(event === null ? message : `${message}: the event was altered, or the proof belongs to another event`)
     )
-    if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof carries the leaf of another event"))
+    if (!carriesNoOther(parsed, leaf)) return yield* Result.fail(refused("The proof belongs to another event"))
     return { index, checkpoint, leaf, event, personal, note: parsed.checkpoint }
   })
 

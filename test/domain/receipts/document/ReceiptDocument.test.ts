@@ -109,7 +109,7 @@ describe("a receipt as a document", () => {
 
   it("has different words for values that are absent, not disclosed or not supplied", () => {
     const facts = factsOf({ requestId: null, result: { official_name: "", official_address: "" } })
-    assert.strictEqual(facts["Number of the request at the BZSt"], "none")
+    assert.strictEqual(facts["Request id of the BZSt"], "none")
     assert.match(facts["Name"] ?? "", /^unknown/u)
     const [comparison] = blocksOf(receiptDocument(receiptRecord(), "en")).flatMap((block) =>
       block._tag === "Comparison" ? [block] : []
