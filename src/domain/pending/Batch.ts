@@ -110,6 +110,8 @@ export interface TaskCounts {
   readonly cancelled: number
   /** Number of pending tasks that wait for new quota. */
   readonly waitForQuota: number
+  /** Number of all pending tasks. */
+  readonly open: number
   /** Number of pending tasks of the member state that has the most. The estimated end of the batch is computed from it. */
   readonly longestQueue: number
 }

@@ -96,6 +96,7 @@ const countsOf = (rows: ReadonlyArray<typeof Count.Type>): TaskCounts => {
     expired: sum(({ state }) => state === "expired"),
     cancelled: sum(({ state }) => state === "cancelled"),
     waitForQuota: sum(({ state, waits }) => state === "pending" && waits),
+    open: sum(({ state }) => state === "pending"),
     longestQueue: Math.max(0, ...queues)
   }
 }

@@ -201,9 +201,10 @@ const assumed = { concurrency: 10, call: Duration.seconds(1) }
 const shown = (caller: KeyCaller, batch: BatchRecord) =>
   Effect.map(Clock.currentTimeMillis, (nowMs) => {
     const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, isPaused, items, malformed } = batch
-    const { cancelled, expired, final, longestQueue, pending } = counts
+    const { cancelled, expired, final, longestQueue, open, pending } = counts
     const resets = DateTime.formatIso(caller.period.end)
-    const remainingMs = Math.ceil(longestQueue / assumed.concurrency) * Duration.toMillis(assumed.call)
+    // The member states of items that are not in the log yet are unknown: they may all belong to the longest queue.
+    const remainingMs = Math.ceil((longestQueue + pending - open) / assumed.concurrency) * Duration.toMillis(assumed.call)
     const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))
     return {
       batch_id: batchId,

@@ -1,5 +1,5 @@
 import { assert, layer } from "#test/support/Test.ts"
-import { Effect, Schedule, Schema } from "effect"
+import { DateTime, Effect, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
@@ -11,6 +11,9 @@ import type { Reply } from "#test/support/ServiceClient.ts"
 const path = "/v1/batches"
 
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
+const decodeTimes = Schema.decodeUnknownEffect(
+  Schema.Struct({ accepted_at: Schema.DateTimeUtcFromString, estimated_end: Schema.DateTimeUtcFromString })
+)
 const idOf = ({ body }: Reply) => Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)
 
 /** Uploads a body of any content type, byte by byte as given. */
@@ -219,6 +222,15 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
       until: ({ status }) => status !== 409
     })
     assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
+  })
+
+  it.effect("estimates the end of a batch from its acceptance on", function* () {
+    const { newKey, post } = yield* RunningService.RunningService
+    const items = Array.from({ length: 300 }, (_, number) => ({ custom_id: `${number}`, vat_id: `ATU106${10_000 + number}` }))
+    const { body } = yield* post(path, { items }, { key: yield* newKey })
+    const { accepted_at, estimated_end } = yield* decodeTimes(body)
+    // Ten items a second.
+    assert.closeTo(DateTime.toEpochMillis(estimated_end) - DateTime.toEpochMillis(accepted_at), 30_000, 5_000)
   })
 
   it.effect("leaves batches open while the quota is used up, and allows a key at most twenty open batches", function* () {
