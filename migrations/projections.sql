@@ -105,9 +105,9 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
   CHECK ((state = 'pending') = (closed_by IS NULL))
 ) WITH (fillfactor = 80);
 -- Of the indexes of this table, only the primary key starts with log_id, because for a small table the planner might use any index that does.
--- The third column of tasks_open is the batch, or the zero UUID for a single validation.
+-- The tasks that a replica may claim; resume_tasks ends the wait of the others. The third column is the batch, or the zero UUID for a single validation.
 CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, coalesce(batch_id, '00000000-0000-0000-0000-000000000000'::uuid), due_at)
-  WHERE closed_by IS NULL;
+  WHERE closed_by IS NULL AND failure IS DISTINCT FROM 'QUOTA';
 -- Tasks that wait for quota.
 CREATE INDEX IF NOT EXISTS tasks_paused ON vatproof.tasks (key_id, due_at) WHERE closed_by IS NULL AND failure = 'QUOTA';
 CREATE INDEX IF NOT EXISTS tasks_expiry ON vatproof.tasks (expires_at) WHERE closed_by IS NULL;
@@ -121,7 +121,7 @@ COMMENT ON COLUMN vatproof.tasks.position IS 'Position of the event that accepte
 COMMENT ON COLUMN vatproof.tasks.reference_hash IS 'Keyed hash of the caller''s reference, for searches. The personal document has the reference.';
 COMMENT ON COLUMN vatproof.tasks.item IS 'Number of the item in its batch, from 0.';
 COMMENT ON COLUMN vatproof.tasks.closed_by IS 'Position of the event that closed the task; null for an open task.';
-COMMENT ON COLUMN vatproof.tasks.due_at IS 'Time of the next attempt. For a claimed task: end of the lease.';
+COMMENT ON COLUMN vatproof.tasks.due_at IS 'Time of the next attempt. For a claimed task: end of the lease. A task that waits for quota is tried when its key has quota again, even if that is earlier or later.';
 COMMENT ON COLUMN vatproof.tasks.claim IS 'Id of the attempt that holds the lease. Updates by an attempt with another id have no effect.';
 COMMENT ON COLUMN vatproof.tasks.failure IS 'Failure of the last attempt: the source and its code (vies:MS_UNAVAILABLE), or QUOTA.';
 

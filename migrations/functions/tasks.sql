@@ -1,7 +1,7 @@
 -- Functions that schedule the attempts of tasks. They update only the columns of vatproof.tasks that are not derived from the log. Any number of
 -- replicas may call them concurrently.
 
--- Locks and returns a due task of an account in a member state; null without such a task. Single validations come first, then tasks of up to 20
+-- Locks and returns a due task of an account in a member state; null without such a task. Skips tasks that wait for quota. Single validations come first, then tasks of up to 20
 -- batches, starting at a random batch. Only claim_tasks calls this function, and explains p_wake_ms.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
@@ -15,7 +15,7 @@ BEGIN
     IF i = 1 THEN
       WHILE cardinality(batches) < max_batches LOOP
         SELECT coalesce(n.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) INTO batch FROM tasks n
-          WHERE n.member_state = p_member_state AND n.account_id = p_account AND n.closed_by IS NULL
+          WHERE n.member_state = p_member_state AND n.account_id = p_account AND n.closed_by IS NULL AND n.failure IS DISTINCT FROM 'QUOTA'
             AND coalesce(n.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) > batch
           ORDER BY coalesce(n.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) LIMIT 1;
         EXIT WHEN NOT FOUND;
@@ -27,14 +27,14 @@ BEGIN
     IF i > 0 THEN batch := batches[1 + (first + i) % cardinality(batches)]; END IF;
     IF p_wake_ms IS NOT NULL THEN
       SELECT d.task_id INTO candidate FROM tasks d
-        WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL
+        WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL AND d.failure IS DISTINCT FROM 'QUOTA'
           AND coalesce(d.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) = batch
-          AND (d.due_at <= p_moment OR d.claim IS NULL AND d.failure <> 'QUOTA'
+          AND (d.due_at <= p_moment OR d.claim IS NULL AND d.failure IS NOT NULL
             AND d.attempted_at < p_moment - p_wake_ms * interval '1 millisecond')
         ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
     ELSE
       SELECT d.task_id INTO candidate FROM tasks d
-        WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL
+        WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL AND d.failure IS DISTINCT FROM 'QUOTA'
           AND coalesce(d.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) = batch AND d.due_at <= p_moment
         ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
     END IF;
@@ -86,7 +86,7 @@ BEGIN
       found_in_round := 0;
       FOR probe IN 1 .. max_probes LOOP
         SELECT n.account_id INTO account FROM tasks n
-          WHERE n.member_state = p_states[s] AND n.closed_by IS NULL AND n.account_id > account
+          WHERE n.member_state = p_states[s] AND n.closed_by IS NULL AND n.failure IS DISTINCT FROM 'QUOTA' AND n.account_id > account
           ORDER BY n.account_id LIMIT 1;
         IF NOT FOUND OR is_second_half AND account > start THEN
           EXIT WHEN is_second_half;
@@ -124,14 +124,30 @@ BEGIN
 END $$;
 
 -- Releases a task after an attempt without an answer; the next attempt is due after p_wait_ms. Has no effect if another attempt has claimed the task.
+-- With the failure QUOTA it pauses up to 1,000 further items of the same batch and member state, because their attempts would fail as well.
 CREATE OR REPLACE FUNCTION vatproof.defer_task(p_log smallint, p_task uuid, p_claim uuid, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
+DECLARE
+  max_paused CONSTANT int := 1000;
+  released record;
+  sibling uuid;
 BEGIN
   UPDATE tasks t SET claim = NULL, failure = coalesce(p_failure, t.failure),
     due_at = least(t.expires_at, clock_timestamp() + p_wait_ms * interval '1 millisecond')
-    WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim;
+    WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim
+    RETURNING t.member_state, t.account_id, t.batch_id, t.due_at INTO released;
+  IF p_failure = 'QUOTA' AND released.batch_id IS NOT NULL THEN
+    -- SKIP LOCKED prevents a deadlock with an append that closes tasks.
+    FOR sibling IN SELECT d.task_id FROM tasks d
+      WHERE d.member_state = released.member_state AND d.account_id = released.account_id AND d.closed_by IS NULL AND d.failure IS DISTINCT FROM 'QUOTA'
+        AND coalesce(d.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) = released.batch_id AND d.claim IS NULL
+      ORDER BY d.due_at LIMIT max_paused FOR UPDATE SKIP LOCKED
+    LOOP
+      UPDATE tasks t SET failure = 'QUOTA', due_at = released.due_at WHERE t.log_id = p_log AND t.task_id = sibling;
+    END LOOP;
+  END IF;
 END $$;
 
 -- Makes items of a batch due after p_wait_ms: the items p_first to p_first + p_count - 1 that are neither closed nor tried. Without this call they
@@ -152,7 +168,7 @@ BEGIN
 END $$;
 
 -- Makes tasks that wait for quota due if their key has quota again: after a change of the plan, or in a new month. Reads up to 1,000 keys after the
--- key p_after, and makes up to 1,000 tasks due, no more of a key than it has quota for. Returns the last key, which is null after the last key with
+-- key p_after, and makes up to 1,000 tasks due, no more of a key than it has quota for. The tasks of a revoked key are all made due, to be cancelled. Returns the last key, which is null after the last key with
 -- such tasks, and the number of tasks. p_meter has the same meaning as in find_callers. p_limits has the validations per month of the plans p_plans.
 CREATE OR REPLACE FUNCTION vatproof.resume_tasks(p_log smallint, p_after uuid, p_meter text, p_plans text[], p_limits bigint[])
 RETURNS TABLE (last_key uuid, resumed int) LANGUAGE plpgsql SECURITY DEFINER
@@ -169,9 +185,9 @@ BEGIN
   FOR i IN 1 .. max_keys LOOP
     SELECT n.key_id INTO last_key FROM tasks n WHERE n.closed_by IS NULL AND n.failure = 'QUOTA' AND n.key_id > last_key ORDER BY n.key_id LIMIT 1;
     EXIT WHEN NOT FOUND;
-    SELECT coalesce(a.per_month, p_limits[array_position(p_plans, a.plan)])
-        - coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = replace(p_meter, '{key}', last_key::text)), 0) INTO quota
-      FROM (SELECT f.account_id FROM api_keys f WHERE f.key_id = last_key LIMIT 1) AS k
+    SELECT CASE WHEN k.revoked_at IS NOT NULL THEN max_tasks ELSE coalesce(a.per_month, p_limits[array_position(p_plans, a.plan)])
+        - coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = replace(p_meter, '{key}', last_key::text)), 0) END INTO quota
+      FROM (SELECT f.account_id, f.revoked_at FROM api_keys f WHERE f.key_id = last_key LIMIT 1) AS k
       CROSS JOIN LATERAL (SELECT f.plan, f.per_month FROM accounts f WHERE f.account_id = k.account_id LIMIT 1) AS a;
     CONTINUE WHEN quota IS NULL OR quota <= 0;
     -- SKIP LOCKED prevents a deadlock with an append that closes tasks.

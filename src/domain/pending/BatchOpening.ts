@@ -2,7 +2,7 @@
  * The background job for batches, which every replica runs. It appends the items of accepted batches chunk by chunk, records
  * cached answers without calling a source, and cancels the items of cancelled batches.
  */
-import { DateTime, Duration, Effect, Layer, MutableRef, Queue, Random, Result } from "effect"
+import { DateTime, Duration, Effect, Layer, MutableRef, Queue, Result } from "effect"
 import { Identity } from "#domain/callers/Identity.ts"
 import type { QuotaExceeded } from "#domain/callers/Metering.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
@@ -57,11 +57,9 @@ const makeRecordCached = Effect.gen(function* () {
     })
   })
 
-  /** Without quota an attempt cannot succeed, so the items wait for the longest retry delay, at most until the next month. */
-  const quotaWait = Effect.fnUntraced(function* ({ periodEnd }: QuotaExceeded) {
-    const wait = quotaDelay(Number.POSITIVE_INFINITY, yield* Random.next, yield* DateTime.now, periodEnd)
-    return { wait, failure: quotaFailure }
-  })
+  /** Without quota an attempt cannot succeed, so the items wait for new quota. */
+  const quotaWait = ({ periodEnd }: QuotaExceeded) =>
+    Effect.map(DateTime.now, (now) => ({ wait: quotaDelay(now, periodEnd), failure: quotaFailure }))
 
   return Effect.fn("BatchOpening.recordCached")(function* (chunk: OpenedChunk) {
     const result = yield* Effect.result(

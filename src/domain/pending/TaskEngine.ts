@@ -96,10 +96,11 @@ const makeAttempt = Effect.gen(function* () {
         SourcesUnavailable: (failure) =>
           failure.attempts.at(-1)?.code === overBudget ? untilNextBudget(failure) : waitsFor(task, failureOf(failure.attempts)),
         QuotaExceeded: ({ periodEnd }) =>
-          Effect.zipWith(Random.next, DateTime.now, (random, now): Outcome => {
-            const wait = quotaDelay(task.attempts, random, now, periodEnd)
-            return { _tag: "Waits", failure: quotaFailure, wait }
-          }),
+          Effect.map(DateTime.now, (now): Outcome => ({
+            _tag: "Waits",
+            failure: quotaFailure,
+            wait: quotaDelay(now, periodEnd)
+          })),
         RateLimitExceeded: () => waitsFor(task, "RATE"),
         InvalidApiKey: () => end("key_revoked"),
         ApiKeyRequired: () => end("not_allowed"),

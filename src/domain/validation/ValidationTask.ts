@@ -109,7 +109,8 @@ export const documentOf = (
 
 /** Delays after the first attempts, and after each further attempt. */
 const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
-const longestWait = Duration.minutes(30)
+/** The longest delay. Clients should not wait longer before they read a pending validation again. */
+export const longestWait = Duration.minutes(30)
 
 /** Returns the delay after the attempt number `attempts`. `random` (0 to 1) varies it by ±20 %, so that tasks spread out. */
 export const retryDelay = (attempts: number, random: number): Duration.Duration =>
@@ -118,13 +119,6 @@ export const retryDelay = (attempts: number, random: number): Duration.Duration 
 /** The failure that is stored for a task whose key has used up its quota. */
 export const quotaFailure = "QUOTA"
 
-/** Returns the delay for a task without quota: the retry delay, at most until the new quota begins at `periodEnd`. */
-export const quotaDelay = (
-  attempts: number,
-  random: number,
-  now: DateTime.Utc,
-  periodEnd: DateTime.Utc | null
-): Duration.Duration => {
-  const delay = retryDelay(attempts, random)
-  return periodEnd === null ? delay : Duration.min(delay, DateTime.distance(now, periodEnd))
-}
+/** Returns the delay for a task without quota: until the new quota begins at `periodEnd`. The queue resumes it earlier after a change of the plan. */
+export const quotaDelay = (now: DateTime.Utc, periodEnd: DateTime.Utc | null): Duration.Duration =>
+  periodEnd === null ? longestWait : DateTime.distance(now, periodEnd)

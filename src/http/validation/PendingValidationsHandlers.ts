@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { companyData } from "#domain/receipts/ConfirmationRules.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import type { ValidationRecord, ValidationSummary } from "#domain/pending/ValidationReader.ts"
-import { ValidationState } from "#domain/validation/ValidationTask.ts"
+import { longestWait, ValidationState } from "#domain/validation/ValidationTask.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
@@ -107,8 +107,13 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
+/** A validation that waits for the next month is tried earlier after a change of the plan, so Retry-After is limited. */
+const longestRetryAfter = Duration.toSeconds(longestWait)
+
 const secondsUntil = (moment: DateTime.Utc) =>
-  Effect.map(Clock.currentTimeMillis, (nowMs) => Math.max(1, Math.ceil((DateTime.toEpochMillis(moment) - nowMs) / 1000)))
+  Effect.map(Clock.currentTimeMillis, (nowMs) =>
+    Math.min(longestRetryAfter, Math.max(1, Math.ceil((DateTime.toEpochMillis(moment) - nowMs) / 1000)))
+  )
 
 const openFields = ({ attempts, lastFailure, validationId, vatId }: ValidationSummary) => ({
   validation_id: validationId,

@@ -1,4 +1,4 @@
-import { DateTime, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Layer } from "effect"
 import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
 import { Plans, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
@@ -27,6 +27,8 @@ const appendBatch = (batch_id: string, items: number) => {
     BatchItemsAccepted.make({ ...facts, first: 0, vat_ids, duplicate_of: {} })
   )
 }
+
+const closeAll = MigratedDatabase.execute("UPDATE vatproof.tasks SET closed_by = 0, state = 'cancelled' WHERE closed_by IS NULL")
 
 const queue = PgTaskQueue.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
@@ -73,10 +75,51 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.strictEqual(yield* resume, 5)
   })
 
+  it.effect("returns no task that waits for quota, even if it is due or its source has recovered", function* () {
+    const { claim } = yield* TaskQueue
+    yield* closeAll
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000be", 3)
+    yield* MigratedDatabase.execute(`UPDATE vatproof.tasks SET failure = 'QUOTA', due_at = now() - interval '1 minute',
+      attempted_at = now() - interval '1 hour' WHERE closed_by IS NULL`)
+    for (const wakeMs of [null, 1_000]) assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, wakeMs }]), [])
+  })
+
+  it.effect("pauses all items of a batch and a member state when one of them finds the quota used up", function* () {
+    const { claim, defer } = yield* TaskQueue
+    const slots = [{ memberState: "SE", slots: 2, wakeMs: null }]
+    yield* closeAll
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000bf", 5)
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c0", 1)
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL AND item > 0")
+    const [first, second] = yield* claim(slots)
+    assert(first !== undefined && second !== undefined)
+    yield* defer(first, Duration.days(3), "QUOTA")
+    assert.deepStrictEqual(yield* claim(slots), [])
+    const read = yield* TaskCounts.makeRead
+    assert.containSubset(yield* read, { waiting: 1, running: 1, quota: 4 })
+    yield* defer(second, Duration.zero, "vies:MS_UNAVAILABLE")
+    assert.deepStrictEqual(
+      (yield* claim(slots)).map(({ taskId }) => taskId),
+      [second.taskId],
+      "a claimed task is not paused"
+    )
+  })
+
+  it.effect("resumes the paused tasks of a revoked API key, because they must be cancelled", function* () {
+    const { resume } = yield* TaskQueue
+    yield* closeAll
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c1", 2)
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET failure = 'QUOTA' WHERE closed_by IS NULL")
+    yield* MigratedDatabase.execute("UPDATE vatproof.accounts SET per_month = 1")
+    assert.strictEqual(yield* resume, 0)
+    yield* MigratedDatabase.execute("UPDATE vatproof.api_keys SET revoked_at = now()")
+    assert.strictEqual(yield* resume, 2)
+  })
+
   it.effect("reports the number of tasks by state, and the age of the oldest task that is not paused for a quota", function* () {
     const read = yield* TaskCounts.makeRead
     const [waiting] = ["019371c0-5f00-7000-8000-0000000000bc"]
-    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET closed_by = 0, state = 'cancelled' WHERE closed_by IS NULL")
+    yield* closeAll
     yield* appendBatch(waiting, 3)
     const set = (item: number, columns: string) =>
       MigratedDatabase.execute(`UPDATE vatproof.tasks SET ${columns} WHERE batch_id = '${waiting}' AND item = ${item}`)

@@ -34,7 +34,7 @@ const known = {
  * The digest of all files that are applied again after a change. Such a change needs a new numbered file: an older version would
  * otherwise apply its own files again.
  */
-const repeatable = "787200cfe02d0039237861101363235dbb0b4be7cd80787e53df8144f8cb5394"
+const repeatable = "21fe8ff53896e1aedf9804fd469827dd4c1127bb134e6affefff5007facbe9c8"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)
