@@ -1,13 +1,16 @@
 /** Reads batches from vatproof.batches, and the states of their items from vatproof.tasks. */
-import { Effect, Layer, Option, Schema } from "effect"
+import { Array as Arr, Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { BatchCancelled, type BatchFacts, type TaskCounts } from "#domain/pending/Batch.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { computedId, ValidationState } from "#domain/validation/ValidationTask.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
 import { EventStore } from "#events/store/EventStore.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 
 const retryFor = "3 seconds"
 
@@ -28,6 +31,7 @@ const Row = Schema.Struct({
 })
 
 const Count = Schema.Struct({
+  batch_id: Schema.String,
   state: ValidationState,
   member_state: Schema.String,
   waits: Schema.Boolean,
@@ -48,11 +52,13 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
       execute: ({ before, keyId, limit }) => sql`SELECT ${columns} FROM vatproof.batches
         WHERE key_id = ${keyId}::uuid AND position < ${BigInt(before)} ORDER BY position DESC LIMIT ${limit}`
     }),
-    count: SqlSchema.findAll({
-      Request: Schema.String,
+    findCounts: SqlSchema.findAll({
+      Request: Schema.Array(Schema.String),
       Result: Count,
-      execute: (batchId) => sql`SELECT state, member_state, coalesce(failure = 'QUOTA', false) AS waits, count(*) AS count
-        FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid GROUP BY 1, 2, 3`
+      execute: (ids) => sql`SELECT u.batch_id, c.state, c.member_state, c.waits, c.count
+        FROM unnest(${sqlArray(ids, elementType.uuid)}) AS u(batch_id) CROSS JOIN LATERAL (
+          SELECT t.state, t.member_state, coalesce(t.failure = 'QUOTA', false) AS waits, count(*) AS count
+          FROM vatproof.tasks t WHERE t.batch_id = u.batch_id GROUP BY 1, 2, 3) AS c`
     }),
     // LIMIT prevents a plan that reads all items.
     countOpen: SqlSchema.findOne({
@@ -64,13 +70,46 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
           (SELECT u.chunk FROM vatproof.uploads u WHERE u.batch_id = b.batch_id ORDER BY u.chunk LIMIT 1)) IS NOT NULL
         LIMIT ${limit}) AS o`
     }),
-    isOpen: SqlSchema.findOne({
-      Request: Schema.String,
-      Result: Schema.Struct({ is_open: Schema.Boolean }),
-      execute: (batchId) => sql`SELECT EXISTS (SELECT FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid AND closed_by IS NULL)
-        OR EXISTS (SELECT FROM vatproof.uploads WHERE batch_id = ${batchId}::uuid) AS is_open`
+    findOpen: SqlSchema.findAll({
+      Request: Schema.Array(Schema.String),
+      Result: Schema.Struct({ batch_id: Schema.String }),
+      execute: (ids) => sql`SELECT u.batch_id FROM unnest(${sqlArray(ids, elementType.uuid)}) AS u(batch_id)
+        WHERE coalesce((SELECT t.item FROM vatproof.tasks t WHERE t.batch_id = u.batch_id AND t.closed_by IS NULL ORDER BY t.item LIMIT 1),
+          (SELECT s.chunk FROM vatproof.uploads s WHERE s.batch_id = u.batch_id ORDER BY s.chunk LIMIT 1)) IS NOT NULL`
     })
   }
+})
+
+/** Maximum number of callers that wait for a statement about batches. */
+const maxWaiting = 20_000
+
+/**
+ * Groups concurrent reads into statements that run one at a time: hundreds of clients may wait for the same batch, and counting its
+ * 50,000 items takes 15 ms.
+ */
+const makeGrouped = Effect.fnUntraced(function* ({ findCounts, findOpen }: Effect.Success<typeof makeQueries>) {
+  const onFull = () => new StoreUnavailable({})
+  const isOpen = yield* GroupCommit.make({
+    maxBatch: 500,
+    maxWaiting,
+    onFull,
+    run: Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+      const rows = yield* findOpen([...new Set(ids)]).pipe(QueryPolicy.withRetryForMany(retryFor))
+      const open = new Set(rows.map(({ batch_id }) => batch_id))
+      return ids.map((id) => Exit.succeed(open.has(id)))
+    })
+  })
+  const count = yield* GroupCommit.make({
+    maxBatch: 32,
+    maxWaiting,
+    onFull,
+    run: Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+      const rows = yield* findCounts([...new Set(ids)]).pipe(QueryPolicy.withRetryForMany(retryFor))
+      const counts = Arr.groupBy(rows, ({ batch_id }) => batch_id)
+      return ids.map((id) => Exit.succeed(countsOf(counts[id] ?? [])))
+    })
+  })
+  return { isOpen, count }
 })
 
 const factsOf = (row: typeof Row.Type): BatchFacts => ({
@@ -105,6 +144,7 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
   const queries = yield* makeQueries
+  const { count, isOpen } = yield* makeGrouped(queries)
 
   const find = Effect.fn("PgBatchStore.find")(function* (keyId: string, batchId: string) {
     if (!uuid.test(batchId)) return null
@@ -130,18 +170,12 @@ const make = Effect.gen(function* () {
       Effect.map(queries.findPage({ keyId, before, limit }).pipe(QueryPolicy.withRetry(retryFor)), (rows) => rows.map(factsOf)),
     countOpen: (keyId, limit) =>
       Effect.map(queries.countOpen({ keyId, limit }).pipe(QueryPolicy.withRetry(retryFor)), ({ count }) => Number(count)),
-    count: (batchId) => Effect.map(queries.count(batchId).pipe(QueryPolicy.withRetry(retryFor)), countsOf),
-    isOpen: (batchId) =>
-      Effect.map(
-        uuid.test(batchId) ? queries.isOpen(batchId).pipe(QueryPolicy.withRetry(retryFor)) : noBatch,
-        ({ is_open }) => is_open
-      ),
+    count,
+    isOpen: (batchId) => (uuid.test(batchId) ? isOpen(batchId) : Effect.succeed(false)),
     results: yield* PgBatchResults.make,
     cancel
   })
 })
-
-const noBatch = Effect.succeed({ is_open: false })
 
 /** Errors that a command without charge, precondition and expected version cannot cause. */
 const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const

@@ -1,0 +1,60 @@
+import { DateTime, Effect, Layer } from "effect"
+import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
+import { BatchStore } from "#domain/pending/BatchStore.ts"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import { assert, layer } from "#test/support/Test.ts"
+
+const [account_id, key_id] = ["019371c0-5f00-7000-8000-0000000000ac", "019371c0-5f00-7000-8000-0000000000a1"]
+const [open, mixed, ended, spooled, unknown] = [1, 2, 3, 4, 5].map((number) => `019371c0-5f00-7000-8000-0000000000b${number}`)
+
+const appendBatch = (batch_id: string | undefined, vat_ids: ReadonlyArray<string>) => {
+  const facts = { batch_id: batch_id ?? "", account_id, key_id, expires_at: DateTime.makeUnsafe("2100-01-01T00:00:00Z") }
+  const accepted = BatchAccepted.make({ ...facts, items: vat_ids.length, malformed: 0, duplicates: 0, request_hash: null })
+  const events = [accepted, BatchItemsAccepted.make({ ...facts, first: 0, vat_ids, duplicate_of: {} })] as const
+  return Effect.flatMap(EventStore, (store) =>
+    store.append({ stream: `key-${key_id}`, expectedVersion: null, events, charge: null })
+  )
+}
+
+const store = PgBatchStore.layer.pipe(
+  Layer.provideMerge(MigratedDatabase.layer),
+  Layer.provide([NodeCrypto.layer, Integrity.layer])
+)
+
+layer(store, { excludeTestServices: true })("The store of batches", (it) => {
+  it.effect("tells hundreds of concurrent clients the progress of their own batch", function* () {
+    const { count, isOpen } = yield* BatchStore
+    yield* appendBatch(open, ["SE556000000001", "SE556000000002", "FI10999301"])
+    yield* appendBatch(mixed, ["SE556000000003", "SE556000000004"])
+    yield* appendBatch(ended, ["SE556000000005"])
+    const close = (which: string) =>
+      MigratedDatabase.execute(`UPDATE vatproof.tasks SET closed_by = 0, state = 'final' WHERE ${which}`)
+    yield* close(`batch_id = '${mixed}' AND item = 0`)
+    yield* close(`batch_id = '${ended}'`)
+    yield* MigratedDatabase.execute(`UPDATE vatproof.tasks SET failure = 'QUOTA' WHERE batch_id = '${open}' AND item = 0`)
+    yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, account_id, batch_id, chunk, items)
+      VALUES ('${spooled}', '${account_id}', '${spooled}', 0, '{}')`)
+
+    const none = { final: 0, expired: 0, cancelled: 0, waitForQuota: 0, open: 0, longestQueue: 0 }
+    const expected = [
+      [open, true, { ...none, waitForQuota: 1, open: 3, longestQueue: 2 }],
+      [mixed, true, { ...none, final: 1, open: 1, longestQueue: 1 }],
+      [ended, false, { ...none, final: 1 }],
+      [spooled, true, none],
+      [unknown, false, none]
+    ]
+    const read = (id = "") => Effect.all([Effect.succeed(id), isOpen(id), count(id)], { concurrency: 3 })
+    const clients = Array.from({ length: 500 }, (_, client) => expected[client % expected.length] ?? [])
+    const progress = yield* Effect.forEach(clients, ([id]) => read(String(id)), { concurrency: "unbounded" })
+    assert.deepStrictEqual<unknown>(progress, clients)
+  })
+
+  it.effect("says that an id of another form is no open batch", function* () {
+    const { isOpen } = yield* BatchStore
+    assert.isFalse(yield* isOpen("x"))
+  })
+})
