@@ -1,10 +1,11 @@
 /** The use cases of batches: submit, read, wait, cancel. BatchOpening turns the items into tasks, which the task engine answers. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Schema, Semaphore, Stream } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { batchExpiry, type BatchFacts, type BatchItem, type BatchRecord } from "#domain/pending/Batch.ts"
@@ -35,8 +36,15 @@ const pollEvery = Duration.millis(200)
 const cancelWait = Duration.seconds(5)
 /** Maximum number of waiting clients per replica. Further ones get a response at once. */
 const maxWaiting = 500
-/** Maximum number of concurrent uploads per replica. Each upload keeps the VAT IDs of its items in memory. */
-const maxUploads = 8
+/**
+ * Maximum number of concurrent uploads per replica, and of one API key, whose slow uploads must not block other keys. Each upload keeps
+ * the VAT IDs of its items in memory.
+ */
+const uploadBounds = { concurrency: 16, capacity: 16, perKey: 2 }
+const tooManyUploads = new RateLimitExceeded({
+  message: `An API key may have at most ${uploadBounds.perKey} uploads in progress; retry after one has ended`,
+  retryAfterSeconds: 2
+})
 /** Maximum number of open batches per API key. */
 const maxOpen = 20
 const tooMany = new RateLimitExceeded({
@@ -49,7 +57,7 @@ const makeUpload = Effect.gen(function* () {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const spool = yield* BatchSpool
-  const slots = yield* Semaphore.make(maxUploads)
+  const uploads = yield* FairQueue.make(uploadBounds)
 
   /** Reads all items and passes each chunk to `keep`. Returns the counts and a keyed hash of the items. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
@@ -66,17 +74,14 @@ const makeUpload = Effect.gen(function* () {
     return { counts, requestHash: keyedHash.of("idempotency", hash) }
   })
 
-  const withSlot = <A, E, R>(upload: Effect.Effect<A, E, R>) =>
-    Effect.flatMap(slots.withPermitsIfAvailable(1)(upload), (result) =>
-      Option.isSome(result)
-        ? Effect.succeed(result.value)
-        : Effect.fail(new StoreUnavailable({ cause: "Too many concurrent uploads of batches" }))
-    )
+  const busy = new StoreUnavailable({ cause: "Too many concurrent uploads of batches" })
+  const bounded = <A, E, R>(keyId: string, upload: Effect.Effect<A, E, R>) =>
+    uploads.admit(keyId, upload, (bound) => Effect.fail(bound === "perKey" ? tooManyUploads : busy))
 
   /** Accepts all items, or none if the upload fails. `isNew` is false if a batch with this id exists. */
   const accept = <E, R>({ caller, idempotencyKey, items }: BatchSubmission<E, R>, batchId: string) => {
     const uploadId = crypto.uuidV7()
-    return Effect.gen(function* () {
+    const work = Effect.gen(function* () {
       const { counts, requestHash } = yield* readAll(items, (chunk, index) =>
         spool.keep(uploadId, caller.accountId, index, chunk)
       )
@@ -87,14 +92,20 @@ const makeUpload = Effect.gen(function* () {
       return { isNew, requestHash }
     }).pipe(
       // If this deletion fails, housekeeping deletes the chunks later.
-      Effect.onError(() => Effect.ignore(spool.discard(uploadId))),
-      withSlot
+      Effect.onError(() => Effect.ignore(spool.discard(uploadId)))
     )
+    return bounded(caller.keyId, work)
   }
 
   /** Reads a repeated upload, whose batch exists already. Returns the hash of its items and stores nothing. */
-  const hashOf = <E, R>({ items }: BatchSubmission<E, R>) =>
-    Effect.map(withSlot(readAll(items, () => Effect.void)), ({ requestHash }) => requestHash)
+  const hashOf = <E, R>({ caller, items }: BatchSubmission<E, R>) =>
+    Effect.map(
+      bounded(
+        caller.keyId,
+        readAll(items, () => Effect.void)
+      ),
+      ({ requestHash }) => requestHash
+    )
 
   return { accept, hashOf }
 })

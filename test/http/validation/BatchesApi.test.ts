@@ -52,6 +52,18 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
   })
 })
 
+const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
+
+/** Opens a connection and sends the beginning of an upload: one chunk and a part of the next. */
+const beginUpload = Effect.fnUntraced(function* (key: string, ...headers: ReadonlyArray<string>) {
+  const { baseUrl } = yield* RunningService.RunningService
+  const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
+  const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "content-type: application/x-ndjson"]
+  const lines = `${JSON.stringify(items[0])}\n`.repeat(600)
+  yield* connection.send(`${[...head, "content-length: 100000", ...headers].join("\r\n")}\r\n\r\n${lines}`)
+  return connection
+})
+
 layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (it) => {
   it.effect(
     "returns a result for every item in the order of the input, and charges neither malformed nor repeated VAT IDs",
@@ -200,18 +212,29 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     }
   )
 
-  it.effect("rejects a request with the Idempotency-Key of a running upload, and discards an interrupted upload", function* () {
-    const { baseUrl, newKey, post } = yield* RunningService.RunningService
+  it.effect("reads at most two uploads of an API key concurrently, so that slow uploads do not block other keys", function* () {
+    const { newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
-    const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
-    const line = `${JSON.stringify(items[0])}\n`
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Effect.replicateEffect(beginUpload(key), 2)
+        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 2 })
+        const further = yield* Effect.replicateEffect(beginUpload(key), 8)
+        const rejected = yield* Effect.forEach(further, ({ until }) => until((text) => text.includes('"error"')))
+        for (const text of rejected) assertProblem(RawHttp.readReply(text), "RATE_LIMIT_EXCEEDED")
+        assert.strictEqual((yield* post(path, { items }, { key: yield* newKey })).status, 202)
+      })
+    )
+    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
+  })
+
+  it.effect("rejects a request with the Idempotency-Key of a running upload, and discards an interrupted upload", function* () {
+    const { newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
     const headers = { "idempotency-key": "cut off" }
     yield* Effect.scoped(
       Effect.gen(function* () {
-        const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
-        const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "idempotency-key: cut off"]
-        const length = ["content-type: application/x-ndjson", "content-length: 100000"]
-        yield* connection.send(`${[...head, ...length].join("\r\n")}\r\n\r\n${line.repeat(600)}`)
+        yield* beginUpload(key, "idempotency-key: cut off")
         yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
         assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
       })
