@@ -26,7 +26,7 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the API", (it) => {
   it.effect(
-    "of a live or cached validation has the documented fields, also with a consultation number and for an invalid VAT ID",
+    "returns a live or cached validation with the documented fields, also with a consultation number and for an invalid VAT ID",
     function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const key = yield* newKey

@@ -91,7 +91,7 @@ export const receiptStream = (receiptId: string): string => `receipt-${receiptId
 
 /**
  * Returns the name of the list of an owner's receipts: all of them, or only those about `targetVatId`. The owner is an API key or an
- * account. The SQL function `vatproof.listed_rows` writes the lists of keys.
+ * account. The SQL function `vatproof.listed_rows` writes the lists whose owner is an API key.
  */
 export const receiptList = (ownerId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`

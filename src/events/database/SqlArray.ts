@@ -7,7 +7,7 @@ const { bytea, int2, int4, int8, text, timestamptz, uuid } = PgTypes.OID
 /** PostgreSQL's ids of the element types. The values of `int8` are bigints. */
 export const elementType = { bytea, int2, int4, int8, text, timestamptz, uuid }
 
-/** Creates an array parameter. Never throws, because each of these element types has an array type. */
+/** Creates an array parameter. `type` is an id in `elementType`. Never throws, because each of those types has an array type. */
 export const sqlArray = (values: ReadonlyArray<unknown>, type: number) => Result.getOrThrow(PgTypes.array(values, type))
 
 /** One column of a batch: the key of its values in the rows, and their element type. */

@@ -59,7 +59,7 @@ export const originOf = (note: string): Option.Option<string> =>
   Option.map(Result.getSuccess(Result.flatMap(parseNote(note), ({ text }) => parse(text))), ({ origin }) => origin)
 
 /**
- * Signs a checkpoint as a note. Parses its own output first, so that it never signs text that a verifier would reject or read
+ * Signs a checkpoint as a note. Parses the text again before it signs, so that it never signs text that a verifier would reject or read
  * differently.
  */
 export const sign = (

@@ -30,7 +30,7 @@ export interface Cosignature {
   readonly at: DateTime.Utc
 }
 
-/** Bytes of the time before the Ed25519 signature: seconds since 1970, big-endian. */
+/** Length in bytes of the timestamp that precedes the Ed25519 signature: seconds since 1970, big-endian. */
 const timeLength = 8
 
 const utf8 = new TextEncoder()

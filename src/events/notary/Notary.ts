@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     return grown.tree.size < head
   })
 
-  /** Signs the events after the newest checkpoint. Returns true if more events remain to be signed at once. */
+  /** Signs the events after the newest checkpoint. Returns true if unsigned events remain, so that the next iteration starts without a pause. */
   const iteration = Effect.fnUntraced(
     function* (isBacklog: boolean) {
       const { granted, head, size } = yield* lease.claim(leaseMs)

@@ -17,7 +17,7 @@ import { hashesIn, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** The notary refuses the log: it contradicts its signed history, or was never signed. An operator must decide whether it is right. */
+/** The notary refuses the log, because the log contradicts its signed history or was never signed. An operator must verify the log and adopt it. */
 export class LogForked extends Schema.TaggedError<LogForked>()("LogForked", { message: Schema.String }) {}
 
 /** A checkpoint that this machine stored outside the database, in the file `at`. */

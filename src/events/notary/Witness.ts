@@ -14,7 +14,7 @@ import { proveConsistency, verifyConsistency } from "#events/merkle/TreeProofs.t
 /** The witness must not cosign the checkpoint; the message says why. */
 export class WitnessRefused extends Schema.TaggedError<WitnessRefused>()("WitnessRefused", { message: Schema.String }) {}
 
-/** The other log did not return the requested checkpoint or tile. */
+/** The log to cosign did not return the requested checkpoint or tile. */
 export class LogUnreadable extends Schema.TaggedError<LogUnreadable>()("LogUnreadable", { message: Schema.String }) {}
 
 const refused = (message: string) => new WitnessRefused({ message })

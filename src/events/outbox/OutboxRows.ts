@@ -36,7 +36,7 @@ const Row = Schema.Struct({
 /** Time for which storing a result is retried during an outage. If the result is lost, a sent mail is sent again. */
 const retryFor = "20 seconds"
 
-/** Creates the functions that run the statements. After `lease`, another replica takes over a mail of a dead replica. */
+/** Creates the functions that read and write the table. If a replica dies, another one takes over its mails when their `lease` has expired. */
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto

@@ -60,7 +60,7 @@ const make = Effect.gen(function* () {
   const change = yield* makeChange
   const eraseUploads = yield* makeEraseUploads
 
-  /** Appends the events that change the documents of a subject for which `isMeant` is true. Returns the positions of these documents. */
+  /** Changes those documents of a subject that `isMeant` selects, by appending events. Returns the positions of the documents. */
   const changeAll = Effect.fnUntraced(function* (
     subject: PersonalSubject,
     isMeant: (row: PersonalRow) => boolean,

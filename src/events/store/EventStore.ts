@@ -80,7 +80,7 @@ const make = Effect.gen(function* () {
   }
 
   /**
-   * Appends commands without charge, and runs the writes of `inSameTransaction`, both in one transaction. The writes receive the time of
+   * Appends commands that charge no meter, and runs the writes of `inSameTransaction`, both in one transaction. The writes receive the time of
    * the events (`happenedAt`, by default now). They run first, so that the lock of the log is held for one round trip only.
    */
   const appendWith = <A, E>(

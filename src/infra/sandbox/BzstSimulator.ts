@@ -20,7 +20,7 @@ type Bestaetigungsabfrage = typeof Bestaetigungsabfrage.Type
 
 const decode = Schema.decodeUnknownOption(Bestaetigungsabfrage)
 
-/** Parses the body of `POST /v1/abfrage`. `mayCompare` is true if this requester's session has a qualified query left. */
+/** Parses the body of `POST /v1/abfrage`. `mayCompare` is true unless the requester has used up the qualified queries of its session, which the BZSt limits. */
 export const readQuery = (
   body: string,
   settings: Settings,

@@ -25,7 +25,7 @@ const piece = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----|(?
 /** Matches a word beside a PEM block that is a key in the form of signed notes. */
 const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
-/** Returns the keys in a text, in their order. White space separates them. Ignores other words beside a PEM block. */
+/** Returns the keys in a text, in their order. White space separates them. Beside a PEM block, words without the form of a key are ignored. */
 export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redacted.Redacted> => {
   const value = Redacted.value(text)
   const pieces = [...value.matchAll(piece)].map(([content, what]) => ({ content, what }))

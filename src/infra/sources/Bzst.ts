@@ -2,7 +2,7 @@
  * The BZSt's eVatR, the German confirmation of foreign VAT IDs (§ 18e UStG), over REST.
  *
  * Contract: the OpenAPI document of https://api.evatr.vies.bzst.de/app, version 1.2.3.14, and recorded answers (read 2026-11).
- * `status` alone decides, see `EvatrStatus.ts`. One question is one call: the BZSt asks callers not to repeat at once.
+ * `status` alone decides, see `EvatrStatus.ts`. A call is not retried: the BZSt asks clients not to repeat a call immediately.
  */
 import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"

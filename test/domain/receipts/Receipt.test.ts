@@ -27,7 +27,7 @@ describe("the result of a comparison", () => {
     assert.sameMembers(MatchWord.literals.map(letterOf), [...MatchLetter.literals])
   })
 
-  it("is not_provided for a supplied field without a letter, and not_queried for a field that was not supplied", () => {
+  it("is the word not_provided for a supplied field without a letter, and not_queried for a field that was not supplied", () => {
     assert.strictEqual(wordOf(null, "Berlin"), "not_provided")
     assert.strictEqual(wordOf(null, null), "not_queried")
   })

@@ -131,25 +131,28 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     )
   })
 
-  it.effect("neither blocks appends nor skips expired rate windows while a reader delays a new partition", function* () {
-    yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
-    const before = (yield* partitions).length
-    const head = partitionSize * (before - 2)
-    yield* setHead(head)
-    yield* beside(
-      "SELECT count(*) FROM vatproof.events",
-      Effect.gen(function* () {
-        yield* Layer.build(Layer.fresh(Maintenance.layer))
-        const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket = 'beside'")
-        const appended = append(1).pipe(
-          Effect.repeat({ while: () => Effect.map(left, ({ length }) => length === 1), schedule: Schedule.spaced("10 millis") })
-        )
-        assert.isAtLeast((yield* appended).position, head)
-        assert.lengthOf(yield* partitions, before)
-      })
-    )
-    yield* setHead(0)
-  })
+  it.effect(
+    "deletes expired rate windows and does not block appends while a long read delays the creation of a partition",
+    function* () {
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.rate_windows VALUES ('beside', 7, now() - interval '1 hour')")
+      const before = (yield* partitions).length
+      const head = partitionSize * (before - 2)
+      yield* setHead(head)
+      yield* beside(
+        "SELECT count(*) FROM vatproof.events",
+        Effect.gen(function* () {
+          yield* Layer.build(Layer.fresh(Maintenance.layer))
+          const left = texts("SELECT bucket AS text FROM vatproof.rate_windows WHERE bucket = 'beside'")
+          const appended = append(1).pipe(
+            Effect.repeat({ while: () => Effect.map(left, ({ length }) => length === 1), schedule: Schedule.spaced("10 millis") })
+          )
+          assert.isAtLeast((yield* appended).position, head)
+          assert.lengthOf(yield* partitions, before)
+        })
+      )
+      yield* setHead(0)
+    }
+  )
 
   it.effect("deletes tokens of mails 90 days after their issue", function* () {
     const account = "0192f0c0-0000-7000-8000-000000000001"

@@ -115,7 +115,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     )
   })
 
-  it.effect("is not found by another user", function* () {
+  it.effect("can be neither listed nor revoked by another user", function* () {
     const service = yield* RunningService.RunningService
     const owner = yield* People.newUser(service)
     const other = yield* People.newUser(service)

@@ -74,14 +74,14 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.strictEqual(invalid.body["requestIdentifier"], "")
   })
 
-  it.effect("answers for an invalid number as the real VIES was recorded to answer", function* () {
+  it.effect("returns the recorded answer of the real VIES for an invalid number", function* () {
     const { status, body } = yield* check("CZ", "11111111")
     assert.strictEqual(status, 200)
     const expected = { countryCode: "CZ", vatNumber: "11111111", valid: false, name: "---", address: "---", ...noTrader }
     assert.deepStrictEqual(lasting(body), expected)
   })
 
-  it.effect("answers for Germany without names, as the real VIES was recorded to answer", function* () {
+  it.effect("returns the recorded answer of the real VIES for Germany, without names", function* () {
     const { body } = yield* check("DE", "811115368")
     assert.deepStrictEqual(lasting(body), {
       countryCode: "DE",
@@ -203,7 +203,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     }
   })
 
-  it.effect("rejects other numbers in the test service", function* () {
+  it.effect("rejects all numbers in the test service except the documented test numbers", function* () {
     const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
     assert.deepStrictEqual(body, error("INVALID_INPUT"))
   })

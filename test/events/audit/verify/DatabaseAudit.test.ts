@@ -97,7 +97,7 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
   )
 
   it.effect(
-    "rejects a checkpoint that no known key has signed, and a malformed checkpoint that was kept elsewhere",
+    "rejects a stored checkpoint that no known key has signed, and a malformed checkpoint that the auditor kept outside the database",
     function* () {
       const report = yield* audit([], [signerOf(signer.name, "forger")])
       assert.match(said(report), /the checkpoint of 600 events is not valid: No known key has signed the note/u)
