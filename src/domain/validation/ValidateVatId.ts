@@ -125,15 +125,21 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   const acceptAsTask = yield* makeAcceptAsTask(admission)
   const clock = yield* Clock.Clock
 
+  const isFreshNow = ({ answer }: StoredAnswer) => isFresh(answer, freshness, clock.currentTimeMillisUnsafe())
+
+  /** Returns the newest answer. If the one in the cache of this process is not fresh, reads it again: a newer one may be stored. */
+  const newestAnswer = (vatId: VatIds.VatId) =>
+    Effect.flatMapEager(cache.newest(vatId), (stored) =>
+      Option.isNone(stored) || isFreshNow(stored.value) ? Effect.succeed(stored) : cache.refresh(vatId)
+    )
+
   const answerFrom = <A>(
     question: Question,
     stored: Option.Option<StoredAnswer>,
     ask: OnMiss<A>["lookUp"]
   ): Answering<Validation | A> => {
     const { caller, request } = question
-    if (Option.isNone(stored) || !isFresh(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
-      return ask(question, stored)
-    }
+    if (Option.isNone(stored) || !isFreshNow(stored.value)) return ask(question, stored)
     const repeat = (admitted: Standing | null) => hit(question, stored.value, admitted)
     return isCountedFirst(request, caller) ? Effect.flatMap(countWork(request, caller), repeat) : repeat(null)
   }
@@ -142,7 +148,7 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     const { confirmation, request, vatId } = question
     if (confirmation !== null) return onMiss.confirm(question, confirmation)
     if (request.forceLive) return onMiss.lookUp(question, Option.none())
-    return Effect.flatMapEager(cache.newest(vatId), (stored) => answerFrom(question, stored, onMiss.lookUp))
+    return Effect.flatMapEager(newestAnswer(vatId), (stored) => answerFrom(question, stored, onMiss.lookUp))
   }
 
   const answerWith = <A>(request: ValidationRequest, onMiss: OnMiss<A>) => {

@@ -20,15 +20,19 @@ const days = Duration.days(1_000)
 const freshness = { valid: days, invalid: days, stale: days }
 const outage = new SourcesUnavailable({ message: "none answers", attempts: [], retryAfterSeconds: 30 })
 
-/** The cached answer of a test case, whether it is fresh, and whether the sources answer. */
+/**
+ * The answer that the process caches, the newest answer in the database (by default the same), whether answers from now are fresh, and
+ * whether the sources answer.
+ */
 interface Case {
   readonly stored: Option.Option<StoredAnswer>
+  readonly newest?: StoredAnswer
   readonly isFresh: boolean
   readonly answers: boolean
 }
 
 /** Returns a function that validates a VAT ID and returns the recorded event. */
-const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case) {
+const recorded = Effect.fnUntraced(function* ({ answers, isFresh, newest, stored }: Case) {
   yield* TestClock.setTime(DateTime.toEpochMillis(sourceAnswer.answered_at))
   const events: Array<DomainEvent> = []
   const outside = Layer.mergeAll(
@@ -40,7 +44,10 @@ const recorded = Effect.fnUntraced(function* ({ answers, isFresh, stored }: Case
         return Effect.succeed({ position: 8, standing })
       }
     }),
-    Layer.mock(AnswerCache, { newest: () => Effect.succeed(stored) }),
+    Layer.mock(AnswerCache, {
+      newest: () => Effect.succeed(stored),
+      refresh: () => Effect.succeed(newest === undefined ? stored : Option.some(newest))
+    }),
     Layer.mock(Sources, {
       lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(outage))
     }),
@@ -95,4 +102,21 @@ it.effect("ValidateVatId reuses one event object for repeated cached validations
   const first = yield* validated(null)
   assert.notStrictEqual(yield* validated("INV-4711"), first)
   assert.strictEqual(yield* validated(null), first)
+})
+
+/** An answer that is older than all that are fresh. */
+const outdated: StoredAnswer = {
+  position: 3,
+  asOf: 3,
+  answer: { ...sourceAnswer, answered_at: DateTime.subtract(sourceAnswer.answered_at, { days: 1_001 }) }
+}
+
+it.effect("reads the newest answer from the database if the answer that the process caches is not fresh", function* () {
+  const validated = yield* recorded({ ...cached, stored: Option.some(outdated), newest: stored })
+  assert.containSubset((yield* validated(null))?.data, { served: "cache", answer_position: 7 })
+})
+
+it.effect("returns the newest answer in the database as stale if no source answers", function* () {
+  const validated = yield* recorded({ ...cases.stale, stored: Option.some(outdated), newest: stored })
+  assert.containSubset((yield* validated(null))?.data, { served: "stale", answer_position: 7 })
 })
