@@ -157,6 +157,16 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
   })
 
+  it.effect("keeps erased names out of later receipts, also on a replica that has cached them", function* () {
+    const { apiKey, service } = yield* registered
+    const cachedVatId = "EL100440190"
+    for (const _ of ["live", "cached"]) yield* service.validate(cachedVatId, { key: apiKey })
+    yield* command("personal-data", "erase", cachedVatId, ...why)
+    const receiptId = yield* receiptIdOf(yield* confirm(service, cachedVatId, apiKey))
+    const receipt = yield* service.ask(`${receiptsPath}/${receiptId}`, { key: apiKey })
+    assert.containSubset(receipt.body, { result: { valid: true, official_name: "", official_address: "" } })
+  })
+
   it.effect("shows only the batch items of a VAT ID, and erases their chunk, also in unfinished uploads", function* () {
     const { apiKey, email, service } = yield* registered
     const items = [

@@ -43,11 +43,11 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   /**
-   * Returns name and address from the newest answer, or empty strings. Only
-   * VIES discloses them, for some member states; the BZSt never does.
+   * Returns name and address from the newest answer, or empty strings. Only VIES discloses them, for some member states; the BZSt never
+   * does. The cache of this process may still hold an erased or outdated name, so the answer comes from the database.
    */
   const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
-    const { company_address, company_name } = Option.match(yield* cache.newest(vatId), {
+    const { company_address, company_name } = Option.match(yield* cache.refresh(vatId), {
       onNone: () => ({ company_name: null, company_address: null }),
       onSome: ({ answer }) => answer
     })
