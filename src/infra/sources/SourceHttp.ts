@@ -19,7 +19,8 @@ import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
 
 /**
- * The result of an exchange: `json` is undefined if the body is not JSON, `retryAfterS` is null unless a 429 or 503 named a time.
+ * The result of an exchange: `json` is undefined if the body is not JSON or repeats a key, `retryAfterS` is null unless a 429 or 503
+ * named a time.
  */
 export interface Exchange {
   readonly evidence: Evidence
@@ -169,7 +170,17 @@ const receive = (source: SourceName, dispatcher: Dispatcher, request: Dispatcher
 const aborted = () => new Error("The request was aborted")
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-const parseJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+const Json = Schema.fromJsonString(Schema.Unknown)
+const parseJson = Schema.decodeUnknownOption(Json)
+const formatJson = Schema.encodeUnknownOption(Json)
+
+/** Matches a string of a JSON text, and the colon after it if the string is a key. */
+const jsonString = /"(?:[^"\\]|\\.)*"(\s*:)?/gu
+const countKeys = (text: string) => [...text.matchAll(jsonString)].filter(([_, colon]) => colon !== undefined).length
+
+/** Parses a JSON text. Rejects an object that repeats a key, because the two values may contradict each other. */
+const parseUnambiguousJson = (text: string): Option.Option<unknown> =>
+  Option.filter(parseJson(text), (json) => Option.exists(formatJson(json), (once) => countKeys(once) === countKeys(text)))
 
 const readResponse = (source: SourceName, request: string, { bytes, retryAfter, status }: Received, nowMs: number) => {
   const retryAfterS = status === 429 || status === 503 ? secondsOf(retryAfter, nowMs) : null
@@ -180,7 +191,7 @@ const readResponse = (source: SourceName, request: string, { bytes, retryAfter, 
   if (Result.isFailure(text)) return Result.fail(text.failure)
   if (bytes === null || text.success === null) return Result.fail(failedByStatus(source, status, retryAfterS))
   const evidence = { request, response: text.success, response_sha256: hash("sha256", bytes, "hex"), http_status: status }
-  const exchange: Exchange = { evidence, json: Option.getOrUndefined(parseJson(text.success)), retryAfterS }
+  const exchange: Exchange = { evidence, json: Option.getOrUndefined(parseUnambiguousJson(text.success)), retryAfterS }
   return Result.succeed(exchange)
 }
 

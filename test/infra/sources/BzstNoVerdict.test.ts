@@ -49,7 +49,8 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
   ["a list", 200, [bzstAnswer], malformed],
   ["a number", 200, "7", malformed],
   ["an empty body", 204, "", { ...malformed, code: "HTTP 204" }],
-  ["half a verdict", 200, JSON.stringify(bzstAnswer).slice(0, -1), malformed]
+  ["half a verdict", 200, JSON.stringify(bzstAnswer).slice(0, -1), malformed],
+  ["two statuses", 200, `{"status":"evatr-2001",${JSON.stringify(bzstAnswer).slice(1)}`, malformed]
 ]
 
 layer(parts)("the client of the BZSt", (it) => {

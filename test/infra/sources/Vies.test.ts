@@ -133,6 +133,12 @@ describe("a query to VIES", () => {
     ],
     ["fields that are absent", czech.vatId, bare, { valid: true, company_name: null, consultation_number: null }],
     ["fields that are null", czech.vatId, { ...viesAnswer, name: null, address: null }, { valid: true, company_name: null }],
+    [
+      "a name that looks like a repeated key",
+      czech.vatId,
+      { ...viesAnswer, name: '"valid":false, \\"valid\\":', address: ":" },
+      { valid: true, company_name: '"valid":false, \\"valid\\":', company_address: ":" }
+    ],
     ["blank fields", czech.vatId, { ...viesAnswer, name: " ", address: "\n" }, { company_name: null, company_address: null }],
     ["a number that VIES repeats with blanks", czech.vatId, { ...viesAnswer, vatNumber: "45 274 649" }, { valid: true }],
     [

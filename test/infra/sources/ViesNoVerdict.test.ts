@@ -77,6 +77,14 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["an empty body", "", malformed],
   ["a web page", "<html>Service temporarily unavailable</html>", malformed],
   ["half a verdict", JSON.stringify(viesAnswer).slice(0, -1), malformed],
+  ["valid and invalid under the same key", `{"valid":false,${JSON.stringify(viesAnswer).slice(1)}`, malformed],
+  ["a key that is repeated in escaped form", `{"\\u0076alid" :false,${JSON.stringify(viesAnswer).slice(1)}`, malformed],
+  ["a repeated key in a part that is not used", `{"x":[{"y":1,"y":1}],${JSON.stringify(viesAnswer).slice(1)}`, malformed],
+  [
+    "an array nested 100,000 times",
+    `{"x":${"[".repeat(100_000)}${"]".repeat(100_000)},${JSON.stringify(viesAnswer).slice(1)}`,
+    malformed
+  ],
   ["two verdicts", JSON.stringify(viesAnswer).repeat(2), malformed]
 ]
 
