@@ -71,7 +71,7 @@ const makeAttempt = Effect.gen(function* () {
     // Only the BZSt issues qualified confirmations.
     if (request.company !== null && Duration.isPositive(bzstWait))
       return { _tag: "Waits", failure: null, wait: bzstWait } as const
-    yield* validate({
+    return yield* validate({
       ...request,
       mayAskBzst: !Duration.isPositive(bzstWait),
       credential: { _tag: "KeyId", keyId },
@@ -79,8 +79,14 @@ const makeAttempt = Effect.gen(function* () {
       standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
       input: vatId,
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
-    })
-    return closed
+    }).pipe(
+      Effect.as(closed),
+      Effect.catchTag("SourcesUnavailable", (failure) =>
+        failure.attempts.at(-1)?.code === overBudget
+          ? untilNextBudget(failure, bzstWait)
+          : waitsFor(task, failureOf(failure.attempts))
+      )
+    )
   })
 
   return Effect.fnUntraced(function* (task: ClaimedTask) {
@@ -93,8 +99,6 @@ const makeAttempt = Effect.gen(function* () {
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
         ConfirmationRefusal: () => Effect.succeed(closed),
-        SourcesUnavailable: (failure) =>
-          failure.attempts.at(-1)?.code === overBudget ? untilNextBudget(failure) : waitsFor(task, failureOf(failure.attempts)),
         QuotaExceeded: ({ periodEnd }) =>
           Effect.map(DateTime.now, (now): Outcome => ({
             _tag: "Waits",
@@ -124,9 +128,11 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
  */
 const budgetSpread = Duration.minutes(10)
 
-const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable) =>
+/** Waits until the budget of the next day, or for `bzstWait` if it is positive: after that the BZSt may answer without a budget. */
+const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable, bzstWait: Duration.Duration) =>
   Effect.map(Random.next, (random): Outcome => {
-    const wait = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))
+    const nextBudget = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))
+    const wait = Duration.isPositive(bzstWait) ? Duration.min(bzstWait, nextBudget) : nextBudget
     return { _tag: "Waits", failure: failureOf(attempts), wait }
   })
 

@@ -77,7 +77,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
   return { queue, ended, isIdle: () => due.length === 0 }
 })
 
-/** A RateLimiter in memory, of which only the daily budget of calls has a limit. */
+/** A RateLimiter in memory with the daily budget of calls, and with slots that are taken for their time. */
 const limits = Layer.effect(
   RateLimiter,
   Effect.map(Clock.Clock, (clock) => {
@@ -91,7 +91,15 @@ const limits = Layer.effect(
         if (granted) spentOn.set(day, spent + calls)
         return { granted, spent: granted ? spent + calls : spent, endsIn: Duration.millis((day + 1) * dayMs - now) }
       })
-    const acquireSlots = () => Effect.succeed({ granted: true, retryAfterSeconds: 0 })
+    const takenUntil = new Map<string, number>()
+    const acquireSlots = (buckets: ReadonlyArray<string>, _: number, window: Duration.Input) =>
+      Effect.sync(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        const key = buckets.join()
+        const freeAt = takenUntil.get(key) ?? now
+        if (freeAt <= now) takenUntil.set(key, now + Duration.toMillis(window))
+        return { granted: freeAt <= now, retryAfterSeconds: Math.ceil((freeAt - now) / 1_000) }
+      })
     return { ...unused, acquireSlots, spendBudget }
   })
 )
@@ -232,5 +240,36 @@ describe("a task whose attempt is refused", () => {
       })
     )
     assert.deepStrictEqual(ended, [reason])
+  })
+})
+
+describe("a task about a German VAT ID", () => {
+  it.effect("asks the BZSt again after five minutes while the daily budget of VIES calls is spent", function* () {
+    yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T09:00:00Z")))
+    const { queue } = yield* makeQueue(1)
+    const clock = yield* Clock.Clock
+    const startedMs = clock.currentTimeMillisUnsafe()
+    const asked: Array<readonly [minute: number, mayAskBzst: boolean | undefined]> = []
+    const attempt = { started_at: epoch, duration_ms: 0 }
+    const spent = { ...attempt, source: "vies", outcome: "over_budget", code: "BUDGET" } as const
+    const down = { ...attempt, source: "bzst", outcome: "unavailable", code: "evatr-0011" } as const
+    const validations = Layer.mock(ValidateVatId, {
+      validate: ({ mayAskBzst }) => {
+        asked.push([Math.floor((clock.currentTimeMillisUnsafe() - startedMs) / 60_000), mayAskBzst])
+        const failure = { message: "", retryAfterSeconds: mayAskBzst === true ? 10 : 15 * 3_600 }
+        return Effect.fail(new SourcesUnavailable({ ...failure, attempts: mayAskBzst === true ? [spent, down] : [spent] }))
+      }
+    })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Layer.build(engine(queue, validations))
+        yield* TestClock.adjust("6 minutes")
+      })
+    )
+    assert.deepStrictEqual(asked, [
+      [0, true],
+      [0, false],
+      [5, true]
+    ])
   })
 })
