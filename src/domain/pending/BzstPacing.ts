@@ -11,10 +11,11 @@ const quiet = { fromHour: 23, untilHour: 5 }
 
 /** Returns the time until the pause for the night ends; zero outside of the pause. */
 export const untilQuietEnds = (now: DateTime.Utc): Duration.Duration => {
-  const { hour, minute } = DateTime.toParts(DateTime.setZone(now, germany))
+  const local = DateTime.setZone(now, germany)
+  const { hour } = DateTime.toParts(local)
   if (hour >= quiet.untilHour && hour < quiet.fromHour) return Duration.zero
-  const hours = hour >= quiet.fromHour ? 24 - hour + quiet.untilHour : quiet.untilHour - hour
-  return Duration.minutes(hours * 60 - minute)
+  const morning = hour >= quiet.fromHour ? DateTime.add(local, { days: 1 }) : local
+  return DateTime.distance(now, DateTime.setParts(morning, { hour: quiet.untilHour, minute: 0, second: 0, millisecond: 0 }))
 }
 
 /**
