@@ -23,6 +23,7 @@ import {
 } from "#domain/validation/ValidationQuestion.ts"
 import * as ValidationCharges from "#domain/validation/ValidationCharges.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
+import { overBudget } from "#domain/vat/Verdict.ts"
 
 /** How long answers may be served, and which VAT IDs may be confirmed. */
 export interface ValidationRules {
@@ -62,9 +63,11 @@ const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRul
     const isBackground = question.request.task?.opening === null
     const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack, isBackground }))
     if (Result.isSuccess(lookup)) return yield* records.live(question, lookup.success.answer, lookup.success.attempts, admitted)
-    if (Option.isSome(stored) && isServableStale(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())) {
-      return yield* records.stale(question, stored.value, lookup.failure.attempts, admitted)
-    }
+    const { attempts } = lookup.failure
+    // An accepted validation waits for the next budget, because VIES was not asked (rule 88).
+    const waitsForBudget = isBackground && attempts.some(({ code }) => code === overBudget)
+    const mayBeStale = Option.isSome(stored) && isServableStale(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())
+    if (mayBeStale && !waitsForBudget) return yield* records.stale(question, stored.value, attempts, admitted)
     return yield* records.outage(question, lookup.failure, admitted)
   })
 

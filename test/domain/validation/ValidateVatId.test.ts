@@ -8,7 +8,9 @@ import { Identity } from "#domain/callers/Identity.ts"
 import { Metering } from "#domain/callers/Metering.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
+import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
+import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 import { assert, it } from "#test/support/Test.ts"
@@ -18,7 +20,9 @@ const standing: Standing = { usage: { used: 1, limit: 10 }, window: null }
 const stored: StoredAnswer = { position: 7, asOf: 7, answer: sourceAnswer }
 const days = Duration.days(1_000)
 const freshness = { valid: days, invalid: days, stale: days }
-const outage = new SourcesUnavailable({ message: "none answers", attempts: [], retryAfterSeconds: 30 })
+const outageWith = (attempts: ReadonlyArray<Attempt>) =>
+  new SourcesUnavailable({ message: "none answers", attempts, retryAfterSeconds: 30 })
+const outage = outageWith([])
 
 /**
  * The answer that the process caches, the newest answer in the database (by default the same), whether answers from now are fresh, and
@@ -29,10 +33,15 @@ interface Case {
   readonly newest?: StoredAnswer
   readonly isFresh: boolean
   readonly answers: boolean
+  /** The failure of the sources if they do not answer. */
+  readonly outage?: SourcesUnavailable
+  /** True if the request is an accepted validation that the task engine answers. */
+  readonly isTask?: boolean
 }
 
 /** Returns a function that validates a VAT ID and returns the recorded event. */
-const recorded = Effect.fnUntraced(function* ({ answers, isFresh, newest, stored }: Case) {
+const recorded = Effect.fnUntraced(function* (known: Case) {
+  const { answers, isFresh, isTask = false, newest, stored } = known
   yield* TestClock.setTime(DateTime.toEpochMillis(sourceAnswer.answered_at))
   const events: Array<DomainEvent> = []
   const outside = Layer.mergeAll(
@@ -49,7 +58,7 @@ const recorded = Effect.fnUntraced(function* ({ answers, isFresh, newest, stored
       refresh: () => Effect.succeed(newest === undefined ? stored : Option.some(newest))
     }),
     Layer.mock(Sources, {
-      lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(outage))
+      lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(known.outage ?? outage))
     }),
     Layer.mock(RateLimiter, { acquireSlots: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
     Layer.mock(ConfirmVatId, {})
@@ -67,11 +76,13 @@ const recorded = Effect.fnUntraced(function* ({ answers, isFresh, newest, stored
       requesterVatId: null,
       reference,
       company: null,
-      forceLive: false
+      forceLive: false,
+      ...(isTask ? { task: { taskId: "t", closingId: "c", opening: null } } : {})
     }
     const outcome = yield* Effect.result(validate(request))
-    assert.strictEqual(Result.isSuccess(outcome), answers || Option.isSome(stored))
-    return events.at(-1)
+    const event = events.at(-1)
+    assert.strictEqual(Result.isSuccess(outcome), event?.type === VatIdVerified.type)
+    return event
   })
 })
 
@@ -119,4 +130,18 @@ it.effect("reads the newest answer from the database if the answer that the proc
 it.effect("returns the newest answer in the database as stale if no source answers", function* () {
   const validated = yield* recorded({ ...cases.stale, stored: Option.some(outdated), newest: stored })
   assert.containSubset((yield* validated(null))?.data, { served: "stale", answer_position: 7 })
+})
+
+const spent: Attempt = {
+  source: "vies",
+  outcome: "over_budget",
+  code: overBudget,
+  started_at: sourceAnswer.answered_at,
+  duration_ms: 0
+}
+
+it.effect("an older answer is served while the budget of VIES is spent, but not to an accepted validation", function* () {
+  const overspent = { ...cases.stale, outage: outageWith([spent]) }
+  assert.containSubset((yield* (yield* recorded(overspent))(null))?.data, { served: "stale" })
+  assert.isUndefined(yield* (yield* recorded({ ...overspent, isTask: true }))(null))
 })
