@@ -28,7 +28,7 @@ const makeRespond = Effect.map(Site, (site) => {
     const waits = state === "pending" ? yield* secondsUntil(nextAttemptAt) : null
     const location = { location: `${base}/v1/validations/${record.validationId}` }
     const more = waits === null ? headers : { ...headers, ...location, "retry-after": String(waits) }
-    const warning = record.validation === null ? undefined : warningOf(record.validation, null)?.headers
+    const warning = record.validation === null ? undefined : warningOf(record.validation)?.headers
     return HttpServerResponse.jsonUnsafe(shown(record), { status, headers: { ...more, ...warning } })
   })
 })

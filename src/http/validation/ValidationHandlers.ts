@@ -1,7 +1,7 @@
 /** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
 import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { ApiKeyRequired, companyData, type CompanyData } from "#domain/receipts/ConfirmationRules.ts"
+import { ApiKeyRequired, companyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import { letterOf } from "#domain/receipts/Receipt.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -68,7 +68,7 @@ const makeAnswerOnce = Effect.gen(function* () {
     if (validation === null) return yield* Effect.die("A synchronous validation has no answer")
     if (!isReplayed && validation.served === "live") MutableRef.set((yield* ResponseHints).isLive, true)
     const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
-    const headers = { ...warningOf(validation, request.company)?.headers, ...IdempotencyKeyHeader.replayed(isReplayed) }
+    const headers = { ...warningOf(validation)?.headers, ...IdempotencyKeyHeader.replayed(isReplayed) }
     return HttpServerResponse.jsonUnsafe(body, { headers })
   }, FailureResponses.respond)
 })
@@ -108,7 +108,7 @@ export const layer = HttpRouter.use(
           if (validation.served === "live") MutableRef.set(isLive, true)
           const { requestId } = Context.get(context, RequestContext)
           const body = bodyOf(validation, match_format, requestId, requestedAt)
-          return Effect.succeed(HttpServerResponse.jsonUnsafe(body, warningOf(validation, request.company)))
+          return Effect.succeed(HttpServerResponse.jsonUnsafe(body, warningOf(validation)))
         },
         onFailure: FailureResponses.failureResponse
       })
@@ -133,9 +133,11 @@ export const layer = HttpRouter.use(
 const companyOf = ({ company_city, company_name, company_street, company_zip }: typeof ValidationQuery.Type) =>
   companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city })
 
-export const warningOf = ({ served }: Validation, company: CompanyData | null) => {
+export const warningOf = ({ confirmation, served }: Validation) => {
   if (served === "stale") return staleHeaders
-  return company !== null && (company.name === null || company.city === null) ? uncomparedHeaders : undefined
+  if (confirmation === null) return undefined
+  const { company_city, company_name } = confirmation.receipt.input
+  return company_name === "" || company_city === "" ? uncomparedHeaders : undefined
 }
 
 /** Formatted times, by their DateTime objects. A cached answer is the same object in all requests, and formatting its time again would take microseconds. */
