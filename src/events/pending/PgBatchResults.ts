@@ -7,7 +7,7 @@ import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
-import { failureOf } from "#events/pending/PgValidationReader.ts"
+import { failureOf, namesIn } from "#events/pending/PgValidationReader.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
@@ -18,7 +18,6 @@ const retryFor = "3 seconds"
 const decodeItems = Catalogue.decoder(BatchItemsAccepted)
 const decodeItemsDocument = Catalogue.documentDecoder(BatchItemsAccepted)
 const decodeVerified = Catalogue.decoder(VatIdVerified)
-const decodeVerifiedDocument = Catalogue.documentDecoder(VatIdVerified)
 
 const Task = Schema.Struct({
   item: Schema.Int,
@@ -70,20 +69,18 @@ const makeAnswers = Effect.gen(function* () {
     )
     const holders = yield* eventsAt(closings.map(({ data, event }) => data.answer_position ?? event.position))
     const documents = yield* documentsOf(holders)
+    const holderAt = new Map(holders.map((event) => [event.position, event]))
     return new Map(
       yield* Effect.forEach(closings, ({ data, event }) => {
-        const document = documents.get(data.answer_position ?? event.position) ?? null
-        const names = document === null ? Effect.succeed(noNames) : decodeVerifiedDocument(document)
-        return Effect.map(names, ({ company_address = null, company_name = null }) => {
+        const holder = holderAt.get(data.answer_position ?? event.position) ?? event
+        return Effect.map(namesIn(holder, documents.get(holder.position) ?? null), (names) => {
           const { answered_at, served, source, valid } = data
-          return [event.position, { answer: { source, valid, answered_at, company_name, company_address }, served }] as const
+          return [event.position, { answer: { source, valid, answered_at, ...names }, served }] as const
         })
       })
     )
   })
 })
-
-const noNames = { company_name: null, company_address: null }
 
 /** Returns the items of a chunk as the client sent them. `task` is the item whose answer applies: the item itself, or the one that it repeats. */
 const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: string | null) {

@@ -71,6 +71,20 @@ interface Names {
 }
 const erased: Names = { company_name: null, company_address: null }
 
+/**
+ * Returns name and address from the event of an answer. The BZSt discloses neither, so for a receipt they are the official ones, as in
+ * vatproof.latest. `document` is null once erased.
+ */
+export const namesIn = Effect.fnUntraced(function* ({ type }: StoredEvent, document: string | null) {
+  if (document === null) return erased
+  if (type === ReceiptIssued.type) {
+    const { official_address, official_name } = yield* decodeIssuedDocument(document)
+    return { company_name: official_name || null, company_address: official_address || null }
+  }
+  const { company_address = null, company_name = null } = yield* decodeVerifiedDocument(document)
+  return { company_name, company_address }
+})
+
 /** Creates two functions: one reads the event at a position, the other the outcome of the validation that the event closed. */
 const makeAnswers = Effect.gen(function* () {
   const events = yield* EventStore
@@ -85,21 +99,11 @@ const makeAnswers = Effect.gen(function* () {
   const documentOf = (event: StoredEvent) =>
     Effect.map(documentsOf([event]), (documents) => documents.get(event.position) ?? null)
 
-  const namesIn = Effect.fnUntraced(function* (event: StoredEvent) {
-    const document = yield* documentOf(event)
-    if (document === null) return erased
-    if (event.type === ReceiptIssued.type) {
-      const { official_address, official_name } = yield* decodeIssuedDocument(document)
-      return { company_name: official_name || null, company_address: official_address || null }
-    }
-    const { company_address = null, company_name = null } = yield* decodeVerifiedDocument(document)
-    return { company_name, company_address }
-  })
-
   const ofVerified = Effect.fnUntraced(function* (event: StoredEvent) {
     const { answer, answer_position, answered_at, served, source, valid, vat_id } = yield* decodeVerified(event.data)
     const holder = answer_position === null ? event : yield* at(answer_position)
-    const shown: CachedAnswer = { source, valid, answered_at, ...(yield* namesIn(holder)) }
+    const names = yield* namesIn(holder, yield* documentOf(holder))
+    const shown: CachedAnswer = { source, valid, answered_at, ...names }
     const consultationNumber = answer?.consultation_number ?? null
     return { vatId: yield* vatIdOf(vat_id), answer: shown, served, consultationNumber, confirmation: null } satisfies Validation
   })

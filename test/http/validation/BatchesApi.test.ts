@@ -3,6 +3,7 @@ import { DateTime, Effect, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -104,6 +105,18 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
       assert.containSubset((yield* get("/v1/validations", { key })).body, { data: [], next_cursor: null })
     }
   )
+
+  it.effect("returns the official name if the cached answer is a receipt", function* () {
+    const service = yield* RunningService.make(RunningService.otherSettings)
+    const key = yield* newPaidKey(service)
+    const vatId = "EL100550010"
+    const names = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" }
+    assert.containSubset((yield* service.validate(vatId, { key })).body, names)
+    assert.containSubset((yield* confirm(service, vatId, key)).body, { source: "bzst", company_name: null })
+    const id = yield* idOf(yield* service.post(path, { items: [{ custom_id: "one", vat_id: vatId }] }, { key }))
+    yield* finished(key, id)
+    assert.containSubset((yield* service.get(`${path}/${id}/results`, { key })).body, { data: [{ source: "cache", ...names }] })
+  })
 
   it.effect("rejects an invalid upload as a whole, and names the line", function* () {
     const { newKey } = yield* RunningService.RunningService
