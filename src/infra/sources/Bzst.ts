@@ -59,7 +59,9 @@ export interface Options {
 }
 
 export const make = Effect.fnUntraced(function* (options: Options) {
-  const http = yield* SourceHttp.make("bzst", { baseUrl: options.baseUrl, timeout: options.timeout ?? "15 seconds" })
+  const { baseUrl, timeout = "15 seconds" } = options
+  // The BZSt's answers do not name the VAT ID. On a shared connection, a late answer could be taken for that to the next question.
+  const http = yield* SourceHttp.make("bzst", { baseUrl, timeout, keepAlive: false })
 
   const ask = (question: Question) =>
     Effect.flatMap(http.post(SourceMetrics.checkPaths.bzst, requestBody(question)), (exchange) =>

@@ -85,17 +85,22 @@ export const failure = (source: SourceName, exchange: Exchange, code: string | n
 export const failureWithoutCode = (source: SourceName, exchange: Exchange): SourceFailure =>
   failedByStatus(source, exchange.evidence.http_status, exchange.retryAfterS)
 
+/** With `keepAlive: false`, each exchange has a connection of its own. */
+interface Options {
+  readonly baseUrl: string
+  readonly timeout: Duration.Input
+  readonly keepAlive?: boolean
+}
+
 /**
  * Returns the client of one source. `get` and `post` make an exchange with a path below the base URL. `within` applies the timeout
  * of one exchange to several.
  */
-export const make = Effect.fnUntraced(function* (
-  source: SourceName,
-  options: { readonly baseUrl: string; readonly timeout: Duration.Input }
-) {
+export const make = Effect.fnUntraced(function* (source: SourceName, options: Options) {
   const dispatcher = yield* NodeHttpClient.Dispatcher
   const base = URL.parse(options.baseUrl)
   const folder = base?.pathname.replace(/\/+$/u, "") ?? ""
+  const reset = options.keepAlive === false
   const measured = SourceMetrics.measured(base)
 
   const within = <A>(effect: Effect.Effect<A, SourceFailure>): Effect.Effect<A, SourceFailure> =>
@@ -107,7 +112,7 @@ export const make = Effect.fnUntraced(function* (
   const exchange = (method: "GET" | "POST", path: string, body: string): Effect.Effect<Exchange, SourceFailure> => {
     if (base === null) return Effect.fail(failed(source, broken, "ERR_INVALID_URL", null))
     const headers = method === "GET" ? getHeaders : postHeaders
-    const response = receive(source, dispatcher, { origin: base.origin, path: `${folder}${path}`, method, headers, body })
+    const response = receive(source, dispatcher, { origin: base.origin, path: `${folder}${path}`, method, headers, body, reset })
     const read = Effect.flatMap(response, (received) =>
       Effect.flatMap(Clock.currentTimeMillis, (nowMs) => Effect.fromResult(readResponse(source, body, received, nowMs)))
     )

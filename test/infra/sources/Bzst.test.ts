@@ -84,6 +84,17 @@ describe("a query to the BZSt", () => {
     })
   })
 
+  own.effect("has a connection of its own, so that no late answer to another question arrives on it", function* () {
+    const { calls, connections } = yield* StandIn.StandIn
+    for (const vatId of ["ATU11111111", "ATU22222222", "ATU33333333"]) {
+      yield* askAgainst({ ...plain, vatId: id(vatId) }, StandIn.answer(200, bzstAnswer))
+      const call = yield* Queue.take(calls)
+      assert.match(call.head, /^connection: close$/imu)
+      yield* call.closed
+    }
+    assert.strictEqual(yield* connections, 3)
+  })
+
   own.effect("times out after 15 seconds without an answer", function* () {
     const fiber = yield* Effect.forkChild(Effect.flip(askAgainst(plain, StandIn.silence)))
     const call = yield* Queue.take((yield* StandIn.StandIn).calls)
