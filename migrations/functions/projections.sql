@@ -32,7 +32,8 @@ $$;
 
 -- Returns the newest answer for each VAT ID: the answer with the latest time by the source's clock. Name and address come from the personal
 -- document, and are null after its erasure. The BZSt discloses neither, so for a receipt they are the official name and address, which VIES
--- disclosed. Canonical JSON sorts keys, so data with a new answer begins with '{"answer":{'. Events that repeat an answer are not parsed.
+-- disclosed. valid_from is present only if the BZSt named that day. Canonical JSON sorts keys, so data with a new answer begins with
+-- '{"answer":{'. Events that repeat an answer are not parsed.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
   SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.as_of, a.answered_at, a.answer
@@ -41,7 +42,8 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answe
       '{"answered_at":' || (r.answer -> 'answered_at')::text
         || ',"company_address":' || coalesce(nullif((r.personal -> 'company_address')::text, 'null'), nullif((r.personal -> 'official_address')::text, '""'), 'null')
         || ',"company_name":' || coalesce(nullif((r.personal -> 'company_name')::text, 'null'), nullif((r.personal -> 'official_name')::text, '""'), 'null')
-        || ',"source":' || (r.answer -> 'source')::text || ',"valid":' || (r.answer -> 'valid')::text || '}' AS answer
+        || ',"source":' || (r.answer -> 'source')::text || ',"valid":' || (r.answer -> 'valid')::text
+        || coalesce(',"valid_from":' || nullif((r.answer -> 'valid_from')::text, 'null'), '') || '}' AS answer
     FROM (
       SELECT d.position, d.recorded_at, d.data -> 'answer' AS answer,
         CASE WHEN encode(sha256(convert_to(p.document, 'UTF8')), 'hex') = d.data ->> 'personal_sha256' THEN vatproof.json_of(p.document) END AS personal,

@@ -1,6 +1,11 @@
 /** Days in ISO 8601. */
 import { DateTime, Option } from "effect"
 
+const germany = DateTime.zoneMakeNamedUnsafe("Europe/Berlin")
+
+/** Returns the day in German time as `YYYY-MM-DD`. */
+export const germanDay = (at: DateTime.Utc): string => DateTime.formatIsoDate(DateTime.setZone(at, germany))
+
 const form = /^\d{4}-\d\d-\d\d$/u
 
 /**

@@ -3,18 +3,20 @@
  * is a projection of the log, so it is as durable as the log.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
+import { germanDay } from "#domain/kernel/CalendarDate.ts"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 
-/** The part of an answer that responses show, without the evidence. */
+/** The part of an answer that responses show, without the evidence, and the day from which the VAT ID is or was valid. */
 export const CachedAnswer = Schema.Struct({
   source: SourceName,
   valid: Schema.Boolean,
   answered_at: Schema.DateTimeUtcFromString,
   company_name: Schema.NullOr(Schema.String),
-  company_address: Schema.NullOr(Schema.String)
+  company_address: Schema.NullOr(Schema.String),
+  valid_from: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
 export type CachedAnswer = typeof CachedAnswer.Type
 
@@ -92,10 +94,14 @@ export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowM
 /** Maximum time by which a source's clock may be fast. An answer from further in the future is neither fresh nor stale. */
 const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
 
-const isYounger = ({ answered_at }: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
-  const ageMs = nowMs - DateTime.toEpochMillis(answered_at)
-  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge)
+const isYounger = (answer: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
+  const ageMs = nowMs - DateTime.toEpochMillis(answer.answered_at)
+  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge) && !hasBecomeValid(answer, nowMs)
 }
+
+/** Returns true if the answer says that the VAT ID becomes valid on a later day (evatr-2002), and that day has begun in Germany. */
+const hasBecomeValid = ({ answered_at, valid, valid_from = null }: CachedAnswer, nowMs: number) =>
+  !valid && valid_from !== null && germanDay(answered_at) < valid_from && valid_from <= germanDay(DateTime.makeUnsafe(nowMs))
 
 /** Returns the key of the newest answer for a VAT ID in the table `latest`. */
 export const latestKey = (vatId: VatId): string => `answer-${vatId.value}`

@@ -49,6 +49,21 @@ describe("an answer", () => {
     assert.isFalse(isServableStale(ahead, freshness, nowMs))
   })
 
+  // The day begins at 23:00 UTC in winter.
+  it.each([
+    ["2026-11-24T11:00:00Z", "2026-11-25", "2026-11-24T22:59:59Z", true],
+    ["2026-11-24T11:00:00Z", "2026-11-25", "2026-11-24T23:00:00Z", false],
+    ["2026-11-24T11:00:00Z", "2026-11-25", "2026-12-20T12:00:00Z", false],
+    ["2026-11-24T11:00:00Z", "2026-12-01", "2026-11-25T12:00:00Z", true],
+    // It was valid before: evatr-2006.
+    ["2026-11-24T11:00:00Z", "2010-01-01", "2026-11-25T12:00:00Z", true]
+  ] as const)("from %s that says that the VAT ID is valid from %s is served at %s: %s", (at, valid_from, time, isServed) => {
+    const answer = { ...sourceAnswer, valid: false, answered_at: DateTime.makeUnsafe(at), valid_from }
+    const allDay = { ...freshness, invalid: Duration.days(60), stale: Duration.days(60) }
+    assert.strictEqual(isFresh(answer, allDay, Date.parse(time)), isServed)
+    assert.strictEqual(isServableStale(answer, allDay, Date.parse(time)), isServed)
+  })
+
   it("has a cache key with the normalised VAT ID", () => {
     const key = (input: string) => latestKey(Result.getOrThrow(parse(input)))
     assert.strictEqual(key("gr 094259216"), key("EL094259216"))

@@ -97,6 +97,12 @@ layer(testLayer, { excludeTestServices: true })("the cached newest answer about 
     assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
   })
 
+  it.effect("has the day on which the VAT ID becomes valid, if the source names one", function* () {
+    const answer: Answer = { ...answerOf(false, "2026-11-01T12:00:01.000Z"), source: "bzst", valid_from: "2026-11-25" }
+    yield* store("DE100440190", answer)
+    assert.containSubset(yield* newest("DE100440190"), { answer: { valid: false, valid_from: "2026-11-25" } })
+  })
+
   it.effect("is not returned for another VAT ID, even if a superuser copied it there", function* () {
     yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
