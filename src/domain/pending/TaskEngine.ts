@@ -10,7 +10,7 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
-import { closingId, quotaDelay, quotaFailure, retryDelay } from "#domain/validation/ValidationTask.ts"
+import { closingId, quotaDelay, quotaFailure, rejectionDelay, retryDelay } from "#domain/validation/ValidationTask.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 import { type AcceptedTask, type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
@@ -53,9 +53,6 @@ const makeAttempt = Effect.gen(function* () {
   const bzstPacing = yield* BzstPacing.make
   const { validate } = yield* ValidateVatId
 
-  const waitsFor = (task: ClaimedTask, failure: string) =>
-    Effect.map(Random.next, (random): Outcome => ({ _tag: "Waits", failure, wait: retryDelay(task.attempts, random) }))
-
   const answer = Effect.fnUntraced(function* (
     task: ClaimedTask,
     accepted: AcceptedTask
@@ -81,11 +78,7 @@ const makeAttempt = Effect.gen(function* () {
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
     }).pipe(
       Effect.as(closed),
-      Effect.catchTag("SourcesUnavailable", (failure) =>
-        failure.attempts.at(-1)?.code === overBudget
-          ? untilNextBudget(failure, bzstWait)
-          : waitsFor(task, failureOf(failure.attempts))
-      )
+      Effect.catchTag("SourcesUnavailable", (failure) => unanswered(task, failure, bzstWait))
     )
   })
 
@@ -117,6 +110,9 @@ const makeAttempt = Effect.gen(function* () {
   })
 })
 
+/** Outcomes of attempts at which a source rejected the question, and probably rejects it again. */
+const rejections: ReadonlySet<Attempt["outcome"]> = new Set(["input_rejected", "requester_rejected", "refused"])
+
 const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   const last = attempts.at(-1)
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
@@ -135,6 +131,22 @@ const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable, bz
     const wait = Duration.isPositive(bzstWait) ? Duration.min(bzstWait, nextBudget) : nextBudget
     return { _tag: "Waits", failure: failureOf(attempts), wait }
   })
+
+const waitsFor = (task: ClaimedTask, failure: string) =>
+  Effect.map(Random.next, (random): Outcome => ({ _tag: "Waits", failure, wait: retryDelay(task.attempts, random) }))
+
+/** Returns the outcome of an attempt that no source answered. */
+const unanswered = (task: ClaimedTask, failure: SourcesUnavailable, bzstWait: Duration.Duration) => {
+  const { attempts } = failure
+  if (attempts.at(-1)?.code === overBudget) return untilNextBudget(failure, bzstWait)
+  if (attempts.length === 0 || attempts.some(({ outcome }) => !rejections.has(outcome)))
+    return waitsFor(task, failureOf(attempts))
+  return Effect.map(Random.next, (random): Outcome => {
+    // A positive `bzstWait` means that the BZSt was not asked yet.
+    const wait = Duration.isPositive(bzstWait) ? bzstWait : rejectionDelay(random)
+    return { _tag: "Waits", failure: failureOf(attempts), wait }
+  })
+}
 
 const make = Effect.gen(function* () {
   const queue = yield* TaskQueue

@@ -109,12 +109,19 @@ export const documentOf = (
 
 /** Delays after the first attempts, and after each further attempt. */
 const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
-/** The longest delay. Clients should not wait longer before they read a pending validation again. */
+/** The longest delay during an outage. Clients should not wait longer before they read a pending validation again. */
 export const longestWait = Duration.minutes(30)
+/** Delay after an attempt in which every source rejected the question. VIES bans clients that send many such questions. */
+const waitAfterRejection = Duration.days(1)
+
+const varied = (wait: Duration.Duration, random: number) => Duration.times(wait, 0.8 + 0.4 * random)
 
 /** Returns the delay after the attempt number `attempts`. `random` (0 to 1) varies it by ±20 %, so that tasks spread out. */
 export const retryDelay = (attempts: number, random: number): Duration.Duration =>
-  Duration.times(waits[attempts - 1] ?? longestWait, 0.8 + 0.4 * random)
+  varied(waits[attempts - 1] ?? longestWait, random)
+
+/** Returns the delay after an attempt in which every source rejected the question. */
+export const rejectionDelay = (random: number): Duration.Duration => varied(waitAfterRejection, random)
 
 /** The failure that is stored for a task whose key has used up its quota. */
 export const quotaFailure = "QUOTA"

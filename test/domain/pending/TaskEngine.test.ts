@@ -273,3 +273,28 @@ describe("a task about a German VAT ID", () => {
     ])
   })
 })
+
+describe("a task whose question a source rejects", () => {
+  const attempt = { started_at: epoch, duration_ms: 0 }
+  const rejected = { ...attempt, source: "vies", outcome: "input_rejected", code: "INVALID_INPUT" } as const
+  const refused = { ...attempt, source: "bzst", outcome: "refused", code: "evatr-0006" } as const
+  const down = { ...attempt, source: "vies", outcome: "member_state_unavailable", code: "MS_UNAVAILABLE" } as const
+
+  it.effect.each([
+    ["is not tried again for most of a day if every source rejects it", [rejected, refused], 1],
+    ["is tried again soon if another source had an outage", [down, refused], 38]
+  ] as const)("%s", function* ([_, attempts, count]) {
+    yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T09:00:00Z")))
+    const { queue } = yield* makeQueue(1)
+    let asked = 0
+    const outage = new SourcesUnavailable({ message: "", attempts, retryAfterSeconds: 10 })
+    const validate = () => Effect.suspend(() => ((asked += 1), Effect.fail(outage)))
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Layer.build(engine(queue, Layer.mock(ValidateVatId, { validate })))
+        yield* TestClock.adjust("18 hours")
+      })
+    )
+    assert.closeTo(asked, count, count / 5)
+  })
+})
