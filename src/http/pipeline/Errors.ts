@@ -71,7 +71,7 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
     error: Schema.Struct({
       code: Schema.Literals(codes).annotate({ description: "The kind of error, for programs; later versions may add codes" }),
       message: Schema.String.annotate({
-        description: "What is wrong and what to do, for people; the wording may change",
+        description: "The fault and the remedy, for people; the wording may change",
         examples: ["A VAT ID starts with the prefix of an EU member state, for example DE, FR or EL, or with XI"]
       }),
       request_id: Schema.String.annotate({
