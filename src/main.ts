@@ -22,8 +22,8 @@ const sentenceOf = (error: unknown) => {
   return Predicate.isError(error) ? error.message : String(error)
 }
 
-/** True for a command that runs the service. It logs its errors; other commands print them. */
-const isService = ["serve", "sandbox"].includes(process.argv[2] ?? "")
+/** True for a command that runs the service. It logs its errors, and a signal ends it with success; other commands print their errors. */
+const isService = /^(?:--log-level[= ]\S+ )?(?:serve|sandbox)(?: |$)/u.test(process.argv.slice(2).join(" "))
 
 /** Reports why the command failed: an expected error as one sentence, a defect with its stack trace. */
 const report = (cause: Cause.Cause<unknown>) => {
@@ -52,10 +52,16 @@ const reportOutputError = Effect.suspend(() =>
   outputError.current === null ? Effect.void : Console.error(`vatproof: The output could not be written: ${outputError.current}`)
 )
 
-/** Sets the exit code. A graceful stop is a success, even if output was lost. */
+/** The exit code of a command that a signal interrupted, as shells set it for Ctrl-C. */
+const interrupted = 130
+
+/**
+ * Sets the exit code. A graceful stop of the service is a success, even if output was lost. Any other command that is stopped has
+ * not done its work, for example a verification.
+ */
 const teardown: Runtime.Teardown = (exit, onExit) => {
-  const isStopped = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-  onExit(isStopped || (Exit.isSuccess(exit) && outputError.current === null) ? 0 : 1)
+  if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return onExit(isService ? 0 : interrupted)
+  onExit(Exit.isSuccess(exit) && outputError.current === null ? 0 : 1)
 }
 
 const logs = Layer.unwrap(

@@ -1,12 +1,13 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
+import { Context, Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcess } from "effect/process"
 import { join } from "node:path"
 import { spawned } from "#test/support/CommandLine.ts"
 import { freePort } from "#test/support/RunningService.ts"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
+import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
@@ -88,6 +89,23 @@ layer(service, { excludeTestServices: true })("an operator command in a process 
     const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
     const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
     assert.strictEqual(Number(yield* exitCode), 1)
+  })
+
+  it.effect("exits with code 130 if Ctrl-C interrupts it, because its work is not done", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const folder = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
+    const file = join(folder, "customers.csv")
+    yield* fs.writeFileString(file, "custom_id,vat_id\n1,ATU12345678\n")
+    const connected = yield* Deferred.make<void>()
+    const silent = yield* TcpServer.make(() => Deferred.doneUnsafe(connected, Effect.void))
+    const handle = yield* ChildProcess.make(
+      process.execPath,
+      ["src/main.ts", "batch", file, "--out", join(folder, "results.csv"), "--url", `http://127.0.0.1:${silent.port}`],
+      { env: { ...environment(folder), API_KEY: "svc_live_any" }, extendEnv: true, stdin: "ignore" }
+    )
+    yield* Deferred.await(connected)
+    process.kill(handle.pid, "SIGINT")
+    assert.strictEqual(Number(yield* handle.exitCode), 130)
   })
 
   it.effect("exits with code 1 if its arguments are wrong", function* () {
