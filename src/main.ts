@@ -1,4 +1,4 @@
-/** Parses the command and runs it. SIGINT and SIGTERM stop it gracefully: in-flight requests end first. */
+/** Parses the command and runs it. SIGINT, SIGTERM and SIGHUP stop it gracefully: in-flight requests end first. */
 // oxlint-disable-next-line import/no-unassigned-import -- it sets options of V8 and must run before the other imports allocate memory
 import "#infra/server/HeapPolicy.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -85,5 +85,8 @@ const program = Command.run(vatproof, { version }).pipe(
   // Node reports a failed write in the next iteration of the event loop.
   Effect.ensuring(Effect.andThen(Effect.yieldNow, reportOutputError))
 )
+
+// Without this, a closed terminal would end the process at once and leave the embedded database running.
+process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 
 NodeRuntime.runMain(program, { disableErrorReporting: true, teardown })

@@ -292,7 +292,7 @@ export const everythingLogged = Effect.gen(function* () {
 export interface ServiceProcess extends ServiceClient.ServiceClient {
   readonly port: number
   readonly pid: number
-  readonly signal: (name: "SIGKILL" | "SIGTERM" | "SIGINT") => Effect.Effect<void>
+  readonly signal: (name: "SIGKILL" | "SIGTERM" | "SIGINT" | "SIGHUP") => Effect.Effect<void>
   /** Exit code; null if a signal killed it. */
   readonly ended: Effect.Effect<number | null>
   /** Its output so far. */
