@@ -4,7 +4,7 @@ import { Duration, Effect, Layer, Option } from "effect"
 import { admin, adminAddress, usualAdminPort } from "#app/layers/Admin.ts"
 import { credentials } from "#app/layers/Credentials.ts"
 import { http } from "#app/layers/Http.ts"
-import { signedTree } from "#app/layers/SignedLog.ts"
+import { signedTree, wellFormedKeys } from "#app/layers/SignedLog.ts"
 import { type DefaultSources, liveSources, sources } from "#app/layers/Sources.ts"
 import { audit, stores } from "#app/layers/Storage.ts"
 import { telemetry } from "#app/layers/Telemetry.ts"
@@ -33,7 +33,7 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
     Layer.provide(stores),
     Layer.provide(signedTree),
     Layer.provide(Database.layer),
-    Layer.provide(credentials),
+    Layer.provide(Layer.merge(credentials, wellFormedKeys)),
     Layer.provide(admin(adminPort)),
     Layer.provide(Draining.layer(Workers.untilReplaced)),
     Layer.provide(telemetry)

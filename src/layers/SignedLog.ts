@@ -2,13 +2,21 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Option } from "effect"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
-import { LogSigner } from "#events/notary/LogSigner.ts"
+import { LogSigner, parseKeys } from "#events/notary/LogSigner.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
+
+/** Fails if a configured key is malformed. It is built before the database, so that such a start changes no database. */
+export const wellFormedKeys = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const texts = yield* NotaryKeys.configuredKeys
+    if (Option.isSome(texts)) yield* Effect.fromResult(parseKeys(NodeCrypto.pureCrypto, texts.value, yield* NotaryKeys.logName))
+  }).pipe(Effect.catchTag("MalformedKey", NotaryKeys.refuse))
+)
 
 /** The Merkle tree of the log and its signing keys. */
 export const signedTree = Layer.unwrap(

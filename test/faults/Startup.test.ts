@@ -32,6 +32,16 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.deepStrictEqual(more, [])
   })
 
+  it.effect("reports an unusable key of the log before it uses the database", function* () {
+    const lines = yield* startLog({
+      DATABASE_URL: "postgresql://vatproof:keep-secret@127.0.0.1:9/vatproof",
+      DATABASE_WAIT: "0s",
+      NOTARY_KEY: "PRIVATE+KEY+cut+off"
+    })
+    assert.strictEqual(lines.length, 1)
+    assert.match(lines[0] ?? "", /^fatal: NOTARY_KEY: A signing key is /u)
+  })
+
   it.effect.each([
     ["does not know the role", { username: "absent-role", password: "keep-secret" }, /cannot be used: .*absent-role/u],
     ["does not have the database", { pathname: "/nowhere" }, /cannot be used: .*"nowhere"/u]

@@ -46,12 +46,8 @@ const distinct = <A extends Verifier>(keys: Arr.NonEmptyReadonlyArray<A>) =>
 
 const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
 
-/** Parses the texts of keys: at least one signing key, and the public keys of former signing keys. */
-export const keysOf = (
-  crypto: PureCrypto,
-  texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
-  logName: string
-): Result.Result<LogKeys, MalformedKey> =>
+/** Parses the texts of keys: at least one signing key, and the public keys of former signing keys. Keys without a name get `logName`. */
+export const parseKeys = (crypto: PureCrypto, texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>, logName: string) =>
   Result.gen(function* () {
     const keys = yield* everyKey<Redacted.Redacted, Signer | Verifier>(texts, (text) =>
       verifierForm.test(Redacted.value(text)) ? parseVerifier(crypto, Redacted.value(text)) : signerOf(crypto, text, logName)
@@ -59,6 +55,17 @@ export const keysOf = (
     const signing = keys.filter(isSigner)
     if (!Arr.isReadonlyArrayNonEmpty(signing))
       return yield* Result.fail(new MalformedKey({ message: "it has only public keys; add a signing key" }))
+    return { keys, signing }
+  })
+
+/** Parses the texts of the keys of one log. */
+export const keysOf = (
+  crypto: PureCrypto,
+  texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
+  logName: string
+): Result.Result<LogKeys, MalformedKey> =>
+  Result.gen(function* () {
+    const { keys, signing } = yield* parseKeys(crypto, texts, logName)
     const signers = yield* ofOneLog(distinct(signing))
     const verifiers = yield* ofOneLog(distinct<Verifier>([...signers, ...keys]))
     return { name: signers[0].name, signers, verifiers }
