@@ -32,6 +32,7 @@ import {
   Name,
   Origins,
   partsOf,
+  Port,
   Positive,
   positive,
   PostgresUrl,
@@ -57,7 +58,7 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
 /** Decodes every setting from its environment variable. Rules 38 to 43 define the plans and limits. */
 const settings = Config.all({
   host: Config.schema(Host, "HOST").pipe(Config.withDefault("127.0.0.1")),
-  port: Config.Port("PORT").pipe(Config.withDefault(8080)),
+  port: Config.schema(Port, "PORT").pipe(Config.withDefault(8080)),
   adminHost: Config.schema(Host, "ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
   /** 0 disables the admin port. */
   adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),

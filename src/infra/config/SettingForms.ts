@@ -3,12 +3,14 @@ import { Array as Arr, Config, Duration, Option, Result, Schema, SchemaTransform
 import type { RetentionPeriod } from "#domain/kernel/Retention.ts"
 import { parseGerman } from "#domain/vat/VatId.ts"
 
-export const Count = Schema.FiniteFromString.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
-)
+/** A whole number in digits. JavaScript would parse `1.000`, which means a thousand in German, as 1. */
+const Digits = Schema.String.check(
+  Schema.isPattern(/^\d+$/u, { message: "Expected a whole number in digits, for example 1000" })
+).pipe(Schema.decodeTo(Schema.FiniteFromString))
+export const Count = Digits.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
 /** An integer from 1. The maximum is that of a 32-bit integer, the type of the database columns for rate limits. */
-export const Positive = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
+export const Positive = Digits.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
+export const Port = Digits.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
 /** A URL in ASCII, because it is also sent in a response header. */
 export const HttpUrl = Schema.String.check(
   Schema.makeFilter(
