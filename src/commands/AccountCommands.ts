@@ -127,11 +127,13 @@ const plan = Command.make(
   {
     account: who,
     plan: Argument.Literals("plan", PlanName.literals).pipe(Argument.withDescription("The new plan")),
-    perMonth: Flag.Int("per-month").pipe(
+    perMonth: Flag.String("per-month").pipe(
+      // Flag.Int would parse `250.000`, which means 250 thousand in German, as 250.
       Flag.filter(
-        (count) => count >= 1 && Number.isSafeInteger(count),
-        (count) => `Expected a whole number from 1, got ${count}`
+        (text) => /^[1-9]\d*$/u.test(text) && Number.isSafeInteger(Number(text)),
+        () => "Expected a whole number from 1, in digits"
       ),
+      Flag.map(Number),
       Flag.optional,
       Flag.withDescription("Validations per month and key for this account. Default: the limit of the plan")
     ),

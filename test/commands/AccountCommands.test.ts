@@ -92,6 +92,9 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.deepStrictEqual(yield* usage, [200, "3/3"])
     assert.deepStrictEqual((yield* usage)[0], 429)
 
+    assert.isNotNull((yield* command("account", "plan", user_id, "enterprise", "--per-month", "250.000", ...why)).failure)
+    assert.strictEqual((yield* showAccount("plan@example.com")).per_month, 3)
+
     yield* command("account", "plan", "plan@example.com", "free", ...why)
     assert.deepStrictEqual(yield* usage, [200, "4/100"])
     yield* command("account", "plan", "plan@example.com", "free", "--per-month", "2", ...why)
