@@ -55,7 +55,7 @@ export const SmtpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       (/^smtps?:\/\/[^\s/?#]+\/?$/u.test(text) && hasReadablePassword(text)) ||
-      "Expected smtp://user:password@host:587 or smtps://host, with the special characters of the password percent-encoded"
+      "Expected smtp://host:587 or smtps://host, with user:password@ before the host if needed and the special characters of the password percent-encoded"
   )
 )
 /** Hosts to which unencrypted connections are allowed. */

@@ -1,5 +1,6 @@
 import { Effect, Option, Redacted } from "effect"
 import { publicUrlOf, read } from "#infra/config/AppConfig.ts"
+import * as Redaction from "#infra/telemetry/Redaction.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
 describe("the mail settings", () => {
@@ -22,8 +23,10 @@ describe("the mail settings", () => {
     const { message } = yield* Effect.flip(read({ SMTP_URL: url }))
     assert.strictEqual(
       message,
-      "SMTP_URL: Expected smtp://user:password@host:587 or smtps://host, with the special characters of the password percent-encoded"
+      "SMTP_URL: Expected smtp://host:587 or smtps://host, with user:password@ before the host if needed and the special characters of the password percent-encoded"
     )
+    // The logger must not redact the example.
+    assert.strictEqual(Redaction.make([]).text(message), message)
   })
 
   it.effect.each(["no-reply@vat.example", "Vatproof <no-reply@vat.example>", "Völlig Sicher <a@b.example>"])(
