@@ -1,6 +1,6 @@
 /** `vatproof batch`: validates the VAT IDs of a CSV file through the API of a running service. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import { Effect, FileSystem, Layer, Option, Path, Redacted, Schedule, Schema } from "effect"
+import { Effect, FileSystem, Layer, Option, Path, Predicate, Redacted, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -47,20 +47,37 @@ const refusal = (response: HttpClientResponse.HttpClientResponse) =>
     Effect.flatMap((message) => Effect.fail(new BatchFailed({ message })))
   )
 
+/** Returns the code or message of the innermost error, for example ECONNREFUSED: the outer ones say only that the transport failed. */
+const reasonOf = (error: unknown): string => {
+  if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return reasonOf(error.cause)
+  if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
+  return Predicate.isError(error) ? error.message : String(error)
+}
+
 /** Makes a client that retries transient failures. All requests are idempotent: the upload has an Idempotency-Key. */
 const makeClient = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted) {
   const http = yield* HttpClient.HttpClient
   const prepare = (request: HttpClientRequest.HttpClientRequest) =>
     request.pipe(HttpClientRequest.prependUrl(url), HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey)))
-  const client = http.pipe(HttpClient.mapRequest(prepare), HttpClient.transformResponse(Effect.timeout(timeout)))
+  let hasRemarked = false
+  const remarkRetry = (error: unknown) => {
+    if (hasRemarked) return Effect.void
+    hasRemarked = true
+    return remark(`Cannot reach ${url} (${reasonOf(error)}); retrying for about a minute`)
+  }
+  const client = http.pipe(
+    HttpClient.mapRequest(prepare),
+    HttpClient.transformResponse(Effect.timeout(timeout)),
+    HttpClient.tapError(remarkRetry)
+  )
   const retrying = HttpClient.retryTransient(client, retry)
   return Effect.fnUntraced(
     function* (request: HttpClientRequest.HttpClientRequest) {
       const response = yield* retrying.execute(request)
       return response.status < 400 ? response : yield* refusal(response)
     },
-    Effect.catchTag(["HttpClientError", "TimeoutError"], ({ message }) =>
-      Effect.fail(new BatchFailed({ message: `Cannot reach ${url}: ${message}` }))
+    Effect.catchTag(["HttpClientError", "TimeoutError"], (error) =>
+      Effect.fail(new BatchFailed({ message: `Cannot reach ${url}: ${reasonOf(error)}` }))
     )
   )
 })

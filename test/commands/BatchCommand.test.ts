@@ -83,6 +83,30 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     }
   })
 
+  it.effect("says once that it retries while the service cannot be reached, with the reason", function* () {
+    const { newKey, baseUrl } = yield* RunningService.RunningService
+    let refused = 0
+    /** Closes the first two connections, and forwards all further ones to the service. */
+    const refuse = (client: Socket) => {
+      if (refused < 2) {
+        refused += 1
+        return client.resetAndDestroy()
+      }
+      const service = connect(Number(new URL(baseUrl).port), "127.0.0.1")
+      client.on("data", (bytes) => service.write(bytes))
+      service.on("data", (bytes) => client.write(bytes))
+      client.on("close", () => service.destroy())
+      for (const socket of [client, service]) socket.on("error", () => [client.destroy(), service.destroy()])
+    }
+    const { port } = yield* TcpServer.make(refuse)
+    const { file, out } = yield* listOf("a,ATU10550006")
+    const url = `http://127.0.0.1:${port}`
+    const { failure, remarks } = yield* commandWith({ API_KEY: yield* newKey }, "batch", "--url", url, file, "--out", out)
+    assert.deepStrictEqual([failure, refused], [null, 2])
+    assert.deepStrictEqual(remarks.split("\n")[0], `Cannot reach ${url} (ECONNRESET); retrying for about a minute`)
+    assert.strictEqual(remarks.split("retrying").length, 2)
+  })
+
   it.effect("gets the results again if their transfer is cut off", function* () {
     const { newKey, baseUrl } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
