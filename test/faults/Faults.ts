@@ -48,7 +48,8 @@ const scenarios = {
   "account-hijack": Attacks.hijack,
   "login-lockout": Attacks.lockout,
   "login-flood": Attacks.flood,
-  "receipt-link": Attacks.receiptLink
+  "receipt-link": Attacks.receiptLink,
+  "batch-flood": Attacks.batchFlood
 }
 
 const names = Record.keys(scenarios)

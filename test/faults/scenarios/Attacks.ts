@@ -1,10 +1,11 @@
 /** Attacks of one client on the account of another client, or on all clients. They take seconds and need no load. */
-import { Clock, Effect, Fiber, FileSystem, Schedule, Schema } from "effect"
+import { Clock, Effect, Fiber, FileSystem, Option, Schedule, Schema } from "effect"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { why } from "#test/support/Operations.ts"
 import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
+import * as RawHttp from "#test/support/RawHttp.ts"
 import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
@@ -244,6 +245,68 @@ export const flood = Effect.gen(function* () {
         statement: `its login takes ${median(before)} ms without the flood, ${median(meanwhile)} ms with it`,
         holds: median(meanwhile) <= 10 * median(before)
       }
+    ],
+    notes: []
+  } satisfies Scenario.Trial
+})
+
+const batchesPath = "/v1/batches"
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String, status: Schema.String }))
+
+/** Begins an upload that never ends. Returns the error that ends it; null if the service reads it. */
+const slowUpload = Effect.fnUntraced(function* (port: number, key: string) {
+  const connection = yield* RawHttp.open(port)
+  const head = [`POST ${batchesPath} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "content-type: text/csv", "content-length: 9999"]
+  yield* connection.send(`${head.join("\r\n")}\r\n\r\ncustom_id,vat_id\n`)
+  const reply = Effect.map(
+    connection.until((text) => text.includes('"error"')),
+    RawHttp.readReply
+  )
+  return yield* Effect.timeoutOrElse(reply, { duration: "3 seconds", orElse: () => Effect.succeed(null) })
+})
+
+/** One client uploads far more items than its quota, lets hundreds of requests wait for them, and keeps slow uploads open. */
+export const batchFlood = Effect.gen(function* () {
+  const { service } = yield* setUp({ PLAN_FREE_PER_MINUTE: "1000" })
+  const [attackersKey, key] = [yield* service.newKey, yield* service.newKey]
+  const validate = timed(service.get("/v1/validate/ATU12345678", { key }))
+  const validations = Effect.replicateEffect(validate, 30)
+  const upload = (ofKey: string, count: number, from: number) => {
+    const items = Array.from({ length: count }, (_, item) => ({ custom_id: `${item}`, vat_id: `ATU${from + item}` }))
+    return service.post(batchesPath, { items }, { key: ofKey })
+  }
+  yield* validate
+  const before = yield* validations
+
+  const { batch_id } = yield* Effect.flatMap(upload(attackersKey, 20_000, 20_000_000), ({ body }) => decodeBatch(body))
+  const path = `${batchesPath}/${batch_id}`
+  const read = Effect.flatMap(service.get(path, { key: attackersKey }), ({ body }) => decodeBatch(body))
+  yield* Effect.forkChild(
+    Effect.replicateEffect(service.get(path, { key: attackersKey, query: { wait: "30" } }), 500, { concurrency: "unbounded" })
+  )
+  const port = Number(new URL(service.baseUrl).port)
+  const slow = yield* Effect.replicateEffect(slowUpload(port, attackersKey), 10, { concurrency: "unbounded" })
+  const meanwhile = yield* validations
+  const others = yield* timed(upload(key, 10, 30_000_000))
+  const paused = yield* Effect.repeat(read, {
+    schedule: Schedule.spaced("200 millis"),
+    until: ({ status }) => status === "paused"
+  }).pipe(Effect.timeoutOption("30 seconds"))
+
+  const refused = slow.filter((reply) => reply !== null)
+  return {
+    claims: [
+      {
+        statement: `of ten slow uploads of a key two are read: ${statuses(refused)}`,
+        holds: statuses(refused) === "8 × 429"
+      },
+      { statement: `another client uploads a batch: ${others.status}`, holds: others.status === 202 },
+      { statement: `it validates: ${statuses(meanwhile)}`, holds: meanwhile.every(({ status }) => status === 200) },
+      {
+        statement: `its validation takes ${median(before)} ms without the flood, ${median(meanwhile)} ms with it`,
+        holds: median(meanwhile) <= 10 * Math.max(median(before), 5)
+      },
+      { statement: "the batch is paused when the quota is used up", holds: Option.isSome(paused) }
     ],
     notes: []
   } satisfies Scenario.Trial
