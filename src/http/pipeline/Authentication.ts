@@ -32,8 +32,8 @@ export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provid
 
 /** Matches an API key in the Authorization header: alone, after any scheme, or in Basic credentials (`svc_` is `c3ZjX…` in Base64). */
 const keyAsAuthorization = /(?:^| )(?:svc_|c3ZjX)/iu
-/** Matches an API key in the query, and any parameter with a name like `api_key`. */
-const keyInQuery = /[?&](?:(?:x[-_]?)?api[-_]?key=|[^=&]*=svc_)/iu
+/** Matches an API key as the value of a parameter, and any parameter with a name like `api_key`. It has no repetition, so a long URL takes linear time. */
+const keyInQuery = /[?&](?:x[-_]?)?api[-_]?key=|=svc_/iu
 
 /**
  * Returns the error for an API key in Authorization or in the query; null without such a key. Without this check the key would be ignored,
