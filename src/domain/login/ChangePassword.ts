@@ -27,6 +27,9 @@ export interface PasswordChange {
 const maxFailures = 10
 const window = Duration.minutes(15)
 
+/** Maximum number of changes per account in 24 hours, because each one stores an event that stays forever. */
+const maxChanges = 10
+
 const make = Effect.gen(function* () {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
@@ -36,7 +39,8 @@ const make = Effect.gen(function* () {
   const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens
 
-  const refuse = orTooMany("Too many wrong passwords in 15 minutes")
+  const refuseGuesses = orTooMany("Too many wrong passwords in 15 minutes")
+  const refuseChanges = orTooMany("Too many changes of the password in 24 hours; a mail can still reset it")
 
   /** Returns the login of a session. Fails with InvalidAccessToken if the session has ended. */
   const loginOf = Effect.fnUntraced(function* ({ accountId, epoch }: Session) {
@@ -47,10 +51,10 @@ const make = Effect.gen(function* () {
   /** Verifies the current password, and counts a wrong one. */
   const check = Effect.fnUntraced(function* ({ current, session }: PasswordChange, { matches }: PasswordWork) {
     const bucket = `password/${session.accountId}`
-    yield* Effect.flatMap(rateLimiter.checkSlots([bucket], maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimiter.checkSlots([bucket], maxFailures, window), refuseGuesses)
     const { passwordHash } = yield* loginOf(session)
     if (yield* matches(current, passwordHash)) return
-    yield* Effect.flatMap(rateLimiter.acquireSlots([bucket], maxFailures, window), refuse)
+    yield* Effect.flatMap(rateLimiter.acquireSlots([bucket], maxFailures, window), refuseGuesses)
     return yield* new WrongPassword({})
   })
 
@@ -66,6 +70,10 @@ const make = Effect.gen(function* () {
         Effect.fnUntraced(function* () {
           // Checks again under the account's lock: another change of the password may have ended this session.
           yield* loginOf(session)
+          yield* Effect.flatMap(
+            rateLimiter.acquireSlots([`password-changes/${accountId}`], maxChanges, Duration.days(1)),
+            refuseChanges
+          )
           const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
           return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], inSameTransaction, value: undefined }
         })

@@ -185,4 +185,21 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
       assertProblem(yield* change(service, token, { current_password: "wrong horse" }), "UNAUTHORIZED")
     assertProblem(yield* change(service, token), "RATE_LIMIT_EXCEEDED")
   })
+
+  it.effect("succeeds ten times in 24 hours, because each is an event; a mail still resets the password", function* () {
+    const service = yield* RunningService.RunningService
+    const { email, token } = yield* People.newUser(service)
+    let latest = token
+    let current_password = People.password
+    for (let index = 0; index < 10; index += 1) {
+      const new_password = `${password} ${index}`
+      latest = yield* Effect.flatMap(change(service, latest, { current_password, new_password }), People.tokenIn)
+      current_password = new_password
+    }
+    assertProblem(yield* change(service, latest, { current_password }), "RATE_LIMIT_EXCEEDED")
+    assert.strictEqual((yield* listKeys(service, latest)).status, 200)
+    yield* ask(service, email)
+    const [mailed = ""] = yield* tokensFor(email, 1)
+    assert.strictEqual((yield* confirm(service, mailed)).status, 200)
+  })
 })
