@@ -92,12 +92,14 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.include(output, `The export leaves out ${part.from} earlier and ${part.size - part.to} later signed events.`)
     // A manifest with a longer period than the exported one would hide that events are left out.
     for (const [bound, moment, position] of [
-      ["recorded_from", "2020-01-01T00:00:00.000Z", part.from - 1],
-      ["recorded_before", "2999-01-01T00:00:00.000Z", part.to]
+      ["recorded_from", '"2020-01-01T00:00:00.000Z"', part.from - 1],
+      ["recorded_before", '"2999-01-01T00:00:00.000Z"', part.to],
+      ["recorded_from", "null", part.from - 1],
+      ["recorded_before", "null", part.to]
     ] as const) {
-      const longer = join(folder, `longer ${bound}`)
+      const longer = join(folder, `longer ${bound} ${moment.slice(0, 4)}`)
       cpSync(out, longer, { recursive: true })
-      edit("manifest.json", (text) => text.replace(new RegExp(`"${bound}": "[^"]+"`, "u"), `"${bound}": "${moment}"`))(longer)
+      edit("manifest.json", (text) => text.replace(new RegExp(`"${bound}": "[^"]+"`, "u"), `"${bound}": ${moment}`))(longer)
       const { findings } = yield* verify(longer)
       assert.isTrue(
         findings.some(

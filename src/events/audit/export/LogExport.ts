@@ -247,12 +247,12 @@ export const keyName = (keyId: string) => `key-${keyId}`
 export const edgeName = (position: number) => `edge-${position}`
 
 /**
- * Returns the positions just before and after the range, if the period is bounded on that side. The times of these events prove that
- * the export leaves out no event of the period.
+ * Returns the positions just before and after the range. The times of these events prove that the export leaves out no event of its
+ * period. A period without a start or an end leaves out none on that side.
  */
-export const edgesOf = ({ from, recorded_before, recorded_from, size, to }: ExportManifest): ReadonlyArray<number> => [
-  ...(recorded_from !== null && from > 0 ? [from - 1] : []),
-  ...(recorded_before !== null && to < size ? [to] : [])
+export const edgesOf = ({ from, size, to }: ExportManifest): ReadonlyArray<number> => [
+  ...(from > 0 ? [from - 1] : []),
+  ...(to < size ? [to] : [])
 ]
 
 /** The text in `documents.txt` in place of an erased document. No document has this text. */
