@@ -212,6 +212,16 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^590: according to the table logs the log ends at this position, but 600 events were signed$/mu
   ],
   [
+    "a number of events in the log's row that nobody can read",
+    [moved("logs", "next_position = 9000000000000000", "true")],
+    /^605: the events from this position to 6143 are missing\n6144: the verification ends at this position, .* should have 9000000000000000 events$/mu
+  ],
+  [
+    "a checkpoint with a number of events that nobody can read",
+    ["INSERT INTO vatproof.checkpoints SELECT log_id, 9000000000000000, note FROM vatproof.checkpoints WHERE size = 600"],
+    /^8999999999999999: the checkpoint stored for 9000000000000000 events states 600 events$/mu
+  ],
+  [
     "the removal of the log's row",
     ["DELETE FROM vatproof.logs"],
     /^605: logs 0: the row differs from what the events produce$/mu

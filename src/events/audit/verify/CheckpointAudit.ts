@@ -6,6 +6,7 @@ import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import { equalHashes, type Node } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
+import type { StoredCheckpoint } from "#events/notary/TreeStore.ts"
 
 /** Creates a function that parses a checkpoint and fails unless one of the keys signed it under the keys' name. */
 export const openWith =
@@ -38,6 +39,21 @@ export const openKept = (
     const opened = open(note)
     if (Result.isSuccess(opened)) return [{ ...opened.success, keptAt: at }]
     findings.add(null, `the checkpoint in ${at} is not valid: ${opened.failure}`)
+    return []
+  })
+
+/** Parses checkpoints of the database. Reports and skips one that no key of the log signed, or that is stored for another size. */
+export const openStored = (
+  checkpoints: ReadonlyArray<StoredCheckpoint>,
+  open: ReturnType<typeof openWith>,
+  findings: Findings
+): ReadonlyArray<OpenedCheckpoint> =>
+  checkpoints.flatMap(({ note, size }) => {
+    const opened = open(note)
+    if (Result.isFailure(opened)) findings.add(size - 1, `the checkpoint of ${size} events is not valid: ${opened.failure}`)
+    else if (opened.success.size !== size)
+      findings.add(size - 1, `the checkpoint stored for ${size} events states ${opened.success.size} events`)
+    else return [{ ...opened.success, keptAt: null }]
     return []
   })
 
