@@ -1,5 +1,6 @@
 /** An account claims the key of an agent. */
 import { Effect, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fromEntropy } from "#domain/accounts/ApiKey.ts"
@@ -24,6 +25,15 @@ const decodeLink = Schema.decodeUnknownEffect(Schema.Struct({ url: Schema.String
 const decodeEvents = Schema.decodeUnknownEffect(
   Schema.Struct({ data: Schema.Array(Schema.Struct({ type: Schema.String, position: Schema.Int })) })
 )
+const headOfLog = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Schema.Struct({ head: Schema.BigInt }),
+    execute: () => sql`SELECT next_position AS head FROM vatproof.logs`
+  })
+  return Number((yield* find(undefined)).head)
+})
 const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema.Json) })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key", (it) => {
@@ -82,6 +92,25 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key"
       assert.isTrue(validations.length > 0 && validations.every((row) => row.includes(accountId)))
     }
   )
+
+  it.effect("is exported with its former account while its claim is not signed yet", function* () {
+    const folder = yield* temporaryFolder
+    const key = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const signed = yield* RunningService.start(signing(folder))
+        const key = yield* signed.newKey
+        assert.strictEqual(yield* statusOf(signed, key), 200)
+        yield* checkpointOf(signed, yield* headOfLog)
+        return key
+      })
+    )
+    const unsigned = yield* RunningService.start()
+    const { token } = yield* People.newUser(unsigned)
+    assert.strictEqual((yield* claim(unsigned, token, key)).status, 200)
+    const directory = join(folder, "export")
+    assert.isNull((yield* command("audit", "export", "--out", directory)).failure)
+    assert.containSubset(yield* ExportedLog.verify(directory), { ok: true, findings: [] })
+  })
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API key that an agent registered", (it) => {

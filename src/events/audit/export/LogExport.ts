@@ -75,7 +75,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
   const write = yield* makeWriters(into)
   const prove = yield* makeProver(into, proofs, checkpoint)
-  const keyOf = makeKeys(prove, yield* AuditReads.makeKeyIssue)
+  const keyOf = makeKeys(prove, size, yield* AuditReads.makeKeyIssue)
 
   const readSection = (from: number, to: number) =>
     Effect.all([reads.events(from, to), documents.between(from, to)], { concurrency: "unbounded" })
@@ -226,14 +226,17 @@ const makeProver = Effect.fnUntraced(function* (
   })
 })
 
-/** Creates a function that returns the facts of an API key. On the first use of a key it writes the key's event and proof to files. */
-const makeKeys = (prove: Prover, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
+/**
+ * Creates a function that returns the facts of an API key in the log of `size` events. On the first use of a key it writes the key's
+ * event and proof to files.
+ */
+const makeKeys = (prove: Prover, size: number, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
   const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (keyId: string | null) {
     if (keyId === null) return null
     const before = factsByKey.get(keyId)
     if (before !== undefined) return before
-    const issue = yield* readIssue(keyId)
+    const issue = yield* readIssue(keyId, size)
     const facts = issue === null ? null : keyFactsOf(issue.type, EventLine.readData(issue))
     if (issue !== null) yield* prove(issue, exportFiles.keys, keyId, keyName(keyId))
     factsByKey.set(keyId, facts)

@@ -1,9 +1,10 @@
 /** Reads what a verification compares: events in ranges, the head of the log, and rows that belong to no event of the log. */
-import { Effect, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { logStream } from "#domain/audit/LogReadEvents.ts"
 import { logId } from "#events/store/AppendCommand.ts"
+import * as EventLine from "#events/store/EventLine.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
@@ -91,20 +92,30 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Creates a function that returns the event by which an account got a key, by issue or claim; null for an unknown key. */
+/**
+ * Creates a function that returns the event by which an account got a key, by issue or claim; null for an unknown key. Takes the newest
+ * one among the first `size` events, because a claim may be newer than the checkpoint.
+ */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
-    Request: Schema.String,
+    Request: Schema.Struct({ keyId: Schema.String, accountId: Schema.NullOr(Schema.String) }),
     Result: StoredEvent,
-    execute: (keyId) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM vatproof.api_keys k, LATERAL (
+    execute: ({ accountId, keyId }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM vatproof.api_keys k, LATERAL (
         SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId}
-          AND stream_id = 'account-' || k.account_id::text AND type IN ('ApiKeyClaimed', 'ApiKeyIssued') AND strpos(data, k.key_id::text) > 0
+          AND stream_id = 'account-' || coalesce(${accountId}, k.account_id::text) AND type IN ('ApiKeyClaimed', 'ApiKeyIssued') AND strpos(data, k.key_id::text) > 0
         ORDER BY version LIMIT 1) e
       WHERE k.key_id = ${keyId}::uuid`
   })
-  return (keyId: string) =>
-    find(keyId).pipe(
-      QueryPolicy.withRetry(retryFor),
-      Effect.map(([event]) => event ?? null)
-    )
+  return Effect.fnUntraced(function* (keyId: string, size: number) {
+    const read = (accountId: string | null) => find({ accountId, keyId }).pipe(QueryPolicy.withRetry(retryFor))
+    const [newest = null] = yield* read(null)
+    if (newest === null || newest.position < size) return newest
+    // A key can be claimed once: before that it belonged to the account that registered it.
+    const data = EventLine.readData(newest)
+    const [former = null] =
+      Predicate.hasProperty(data, "from_account_id") && typeof data.from_account_id === "string"
+        ? yield* read(data.from_account_id)
+        : []
+    return former
+  })
 })
