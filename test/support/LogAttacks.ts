@@ -35,6 +35,8 @@ export const made = Effect.andThen(make, remember)
 /** Restores the original log. */
 export const restore = tamper(
   "DROP FUNCTION IF EXISTS vatproof.stranger()",
+  "DROP AGGREGATE IF EXISTS public.sum(int2)",
+  "ALTER FUNCTION vatproof.meters_rows RESET search_path",
   ...tables.flatMap((table) => [`DELETE FROM vatproof.${table}`, `INSERT INTO vatproof.${table} TABLE public.kept_${table}`])
 )
 
@@ -190,6 +192,15 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     "a surplus SQL function",
     [stranger],
     /^-: pg_proc vatproof.stranger: the SQL function differs from the one in this program.s migrations$/mu
+  ],
+  [
+    "a wrong sum of a meter, hidden by an aggregate that an SQL function finds first",
+    [
+      "CREATE AGGREGATE public.sum(int2) (sfunc = int82pl, stype = bigint, initcond = '-1')",
+      "ALTER FUNCTION vatproof.meters_rows SET search_path = public, pg_catalog",
+      "UPDATE vatproof.meters SET used = used - 1"
+    ],
+    /^-: pg_proc vatproof.meters_rows: the SQL function differs from the one in this program.s migrations$/mu
   ],
   [
     "an infinite time",

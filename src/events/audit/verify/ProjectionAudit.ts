@@ -31,15 +31,19 @@ const meanings = {
   different: "the row differs from what the events produce"
 }
 
+/** The only search_path of the SQL functions. With another one, the same body could call other functions. */
+const searchPath = "search_path=vatproof, pg_temp"
+
 /** Bodies of the SQL functions in the schemas vatproof and vatproof_guard, by qualified name. */
 export type Functions = ReadonlyMap<string, string>
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
   findFunctions: SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Schema.Struct({ name: Schema.String, body: Schema.String }),
+    Result: Schema.Struct({ name: Schema.String, body: Schema.String, is_diverted: Schema.Boolean }),
     execute:
-      () => sql`SELECT n.nspname || '.' || p.proname AS name, p.prosrc AS body FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+      () => sql`SELECT n.nspname || '.' || p.proname AS name, p.prosrc AS body, EXISTS (SELECT FROM unnest(p.proconfig) AS setting
+        WHERE starts_with(setting, 'search_path=') AND setting <> ${searchPath}) AS is_diverted FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
       WHERE n.nspname IN ('vatproof', 'vatproof_guard') ORDER BY 1`
   }),
   findLog: SqlSchema.findOne({
@@ -75,8 +79,8 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
 const compareFunctions = Effect.fnUntraced(function* (functions: Functions, findings: Findings) {
   const { findFunctions } = yield* makeReads
   const stored = yield* findFunctions(undefined)
-  for (const { body, name } of stored) {
-    if (functions.get(name) !== body)
+  for (const { body, is_diverted, name } of stored) {
+    if (functions.get(name) !== body || is_diverted)
       findings.addRow(
         { table: "pg_proc", key: name, position: null },
         "the SQL function differs from the one in this program's migrations"
