@@ -30,7 +30,7 @@ export const encode = (value: unknown): Result.Result<string, NotCanonicalJson> 
   return typeof written === "string" ? Result.succeed(written) : Result.fail(new NotCanonicalJson(written))
 }
 
-/** Returns the canonical text of a value that our own schemas encoded. A value without canonical form is a defect. */
+/** Returns the canonical text of a value that a schema of this service encoded. A value without canonical form is a defect. */
 export const encodeOwn = (value: Schema.Json): string => Result.getOrThrow(encode(value))
 
 const write = (value: unknown, depth: number): string | Fault => {
@@ -38,10 +38,10 @@ const write = (value: unknown, depth: number): string | Fault => {
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : fault(`${value} is not a JSON number`)
   if (typeof value === "boolean") return value ? "true" : "false"
   if (value === null) return "null"
-  if (depth === maxDepth) return fault(`nested more than ${maxDepth} deep`)
+  if (depth === maxDepth) return fault(`nested more than ${maxDepth} levels deep`)
   if (Array.isArray(value)) return writeArray(value, depth + 1)
   if (isPlainObject(value)) return writeObject(value, depth + 1)
-  return fault(typeof value === "object" ? "an object of a class is not JSON" : `${typeof value} is not JSON`)
+  return fault(typeof value === "object" ? "a class instance is not JSON" : `${typeof value} is not JSON`)
 }
 
 const writeString = (value: string): string | Fault =>
@@ -70,7 +70,7 @@ const writeObject = (object: Readonly<Record<string, unknown>>, depth: number): 
   return `${text}}`
 }
 
-/** The texts of the first 1,000 keys. Documents have few different keys, and the cache halves the time of encoding. */
+/** Cache of the JSON texts of the first 1,000 object keys. Documents have few different keys, so it halves the time of encoding. */
 const names = new Map<string, string>()
 const maxNames = 1_000
 const maxNameLength = 100

@@ -77,7 +77,7 @@ export const sign = (
 export const signersOf = <A extends Verifier>(crypto: PureCrypto, note: string, verifiers: ReadonlyArray<A>) =>
   verifiers.filter((verifier) => Result.isSuccess(openNote(crypto, note, [verifier])))
 
-/** Returns the checkpoint of a note if one of the log's keys signed it and its origin is the log. */
+/** Returns the checkpoint in a note. Fails unless a key of the log signed the note and the checkpoint has the log's origin. */
 export const open = (
   crypto: PureCrypto,
   note: string,

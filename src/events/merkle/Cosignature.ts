@@ -1,7 +1,7 @@
 /**
  * Witness cosignatures as C2SP tlog-cosignature defines them (c2sp.org/tlog-cosignature, read 2026-11-23), Ed25519 only
- * (`cosignature/v1`). A cosignature states that at its time the checkpoint was the largest one that the witness had seen of this log,
- * and that the log then contained all events of the smaller checkpoints that the witness saw.
+ * (`cosignature/v1`). A cosignature has a time. It states that until then the witness saw no larger checkpoint of the log, and that the
+ * checkpoint extends all smaller checkpoints that the witness saw.
  */
 import { type Array as Arr, DateTime, Option, Result, Schema } from "effect"
 import { parseCount } from "#events/merkle/Checkpoint.ts"
@@ -57,7 +57,7 @@ export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string 
   return `${note}${signatureLine(witness, bytes)}`
 }
 
-/** Returns the cosignatures of these witnesses in a note. Ignores signatures of other keys. Fails if a witness's cosignature is invalid. */
+/** Returns the cosignatures of `witnesses` in a note. Ignores signatures of other keys. Fails if a witness's cosignature is invalid. */
 export const cosignaturesIn = (
   crypto: PureCrypto,
   note: string,

@@ -45,7 +45,7 @@ const digest = /^[\da-f]{64}$/u
 const trace = /^[\da-f]{32}$/u
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/u
 
-/** Returns the first malformed field. Valid texts need no JSON escaping, except those that `isText` checks. */
+/** Returns the first malformed field. The patterns allow only characters that JSON does not escape; texts that `isText` checks need escaping. */
 const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined => {
   if (!isCount(event.log_id)) return "log_id"
   if (!isCount(event.position)) return "position"
@@ -68,7 +68,7 @@ const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined =
 
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0
 
-/** An envelope has three such texts. Even if every character is escaped to six, the leaf stays far below 64 KiB. */
+/** An envelope has three of these texts. Even if JSON escapes each character to six, the leaf stays far below 64 KiB. */
 const isText = (value: string) => value.length <= 2048 && value.isWellFormed()
 
 /** Returns the leaf as text, the input of `MerkleTree.leafHash`. */

@@ -91,7 +91,7 @@ export const parseVerifiers = (crypto: PureCrypto, text: string): Result.Result<
   )
 }
 
-/** Parses each text as a key. If there are several, the error names the number of the malformed one. */
+/** Parses each text as a key. If there are several texts, the error states which of them is malformed, for example `Key 2 of 3`. */
 export const everyKey = <Text, A>(
   texts: Arr.NonEmptyReadonlyArray<Text>,
   read: (text: Text) => Result.Result<A, MalformedKey>
@@ -134,11 +134,12 @@ export const parseSigner = (
   name: string,
   secret: Redacted.Redacted<string>
 ): Result.Result<Signer, MalformedKey> => {
-  if (!isName(name)) return malformedKey("The name of a key must have text, without spaces, plus signs or control characters")
+  if (!isName(name))
+    return malformedKey("The name of a key must not be empty or contain spaces, plus signs or control characters")
   const text = Redacted.value(secret).trim()
   if (!text.startsWith(privatePrefix)) {
     return Option.match(crypto.keyPairFromPem(text), {
-      onNone: () => malformedKey(`A signing key is ${privatePrefix}… or an unencrypted PKCS #8 PEM, of type Ed25519`),
+      onNone: () => malformedKey(`A signing key is an Ed25519 key: ${privatePrefix}… or an unencrypted PKCS #8 PEM`),
       onSome: (pair) => Result.succeed(signerOf(crypto, name, pair))
     })
   }
@@ -167,7 +168,7 @@ export const formatSigningKey = (
   seed: Redacted.Redacted<Uint8Array>
 ): Result.Result<Redacted.Redacted<string>, MalformedKey> =>
   Option.match(isName(name) ? crypto.keyPairFromSeed(Redacted.value(seed)) : Option.none(), {
-    onNone: () => malformedKey("A signing key needs a name without spaces and plus signs, and 32 bytes"),
+    onNone: () => malformedKey("A signing key needs a name without spaces and plus signs, and a seed of 32 bytes"),
     onSome: (pair) =>
       Result.succeed(Redacted.make(`${privatePrefix}${keyText(signerOf(crypto, name, pair), Redacted.value(seed))}`))
   })

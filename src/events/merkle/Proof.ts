@@ -38,7 +38,7 @@ const maxHashes = 53
 
 const malformed = (message: string) => Result.fail(new ProofRefused({ reason: "malformed", message }))
 
-/** Returns true if `extra` is empty or is this leaf. The proof does not authenticate `extra`, so it may have the leaf of another event. */
+/** Returns true if `extra` is empty or equals `leaf`. The proof does not authenticate `extra`, which may be the leaf of another event. */
 export const carriesNoOther = ({ extra }: Proof, leaf: string): boolean =>
   Option.isNone(extra) || new TextDecoder().decode(extra.value) === leaf
 
@@ -63,7 +63,7 @@ export const parse = (text: string): Result.Result<Proof, ProofRefused> => {
   const index = indexLine.startsWith("index ") ? parseCount(indexLine.slice("index ".length)) : Option.none()
   if (Option.isNone(index)) return malformed("A proof needs a line with the entry's index below 2^53, without leading zeros")
   const extra = hasExtra ? Option.map(decodeExtra(lines[0] ?? ""), Option.some) : Option.some(Option.none())
-  if (Option.isNone(extra)) return malformed("The extra data must be base64; omit the line without extra data")
+  if (Option.isNone(extra)) return malformed('The line "extra" needs data in base64; omit the line if there is no data')
   const hashes = hashLines.length > maxHashes ? Option.none() : Option.all(hashLines.map(parseHash))
   if (Option.isNone(hashes)) return malformed(`The inclusion proof has up to ${maxHashes} lines of 32 bytes in base64`)
   return Result.succeed({ index: index.value, hashes: hashes.value, extra: extra.value, checkpoint: text.slice(end + 2) })
@@ -90,7 +90,7 @@ export const verify = (
     return yield* Result.fail(
       new ProofRefused({
         reason: "not_included",
-        message: `The leaf is not the one at position ${index} of ${checkpoint.origin}`
+        message: `The leaf differs from the leaf at position ${index} of ${checkpoint.origin}`
       })
     )
   })

@@ -2,8 +2,8 @@
  * The tree in tiles as C2SP tlog-tiles defines them (c2sp.org/tlog-tiles, version of 2026-02-06).
  *
  * A tile holds up to 256 adjacent nodes of a level that is a multiple of 8: tile (L, N) starts at node (8·L, 256·N), 32 bytes per
- * node. A partial tile has the first hashes of the full tile. Therefore only one growing tile is stored, and a reader takes as many
- * hashes of it as the tree has.
+ * node. A partial tile has the first hashes of the full tile. The database therefore stores each tile once and appends to it. A reader
+ * ignores the hashes beyond the size of its tree.
  */
 import { Effect, Option, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
@@ -111,7 +111,7 @@ export class IncompleteTile extends Schema.TaggedError<IncompleteTile>()("Incomp
   }
 }
 
-/** Returns the tile from which a node is computed: the node is the root over `span` hashes of the tile, from the hash `offset` on. */
+/** Returns the tile from which a node is computed: the node is the root over `span` hashes of the tile, starting at hash `offset`. */
 const locationOf = ({ level, index }: NodeId) => {
   const tileLevel = Math.floor(level / tileHeight)
   const span = 2 ** (level % tileHeight)

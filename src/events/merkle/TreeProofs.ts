@@ -1,9 +1,9 @@
 /**
- * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes, the one nearest the
- * leaf first.
+ * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes in the order from the
+ * leaf to the root.
  *
  * Each hash of a proof covers a range of leaves. The prover computes these hashes from stored nodes, and the verifier combines them to
- * the root. Both use the same ranges, so they cannot diverge.
+ * the root. Both compute the ranges with the same code.
  *
  * A proof can be valid for several tree sizes with the same root. Therefore take size and root from the same signed checkpoint.
  */

@@ -39,14 +39,14 @@ export const make = Effect.gen(function* () {
     const stored = yield* tree.newest
     if (Option.isNone(stored)) return Option.none<OpenCheckpoint>()
     const { note } = stored.value
-    // The notary verifies the newest checkpoint when it starts, so an invalid checkpoint was inserted after that.
+    // The notary verifies the newest checkpoint at its start, so an invalid checkpoint was stored after the notary started.
     const opened = yield* Effect.fromResult(open(note)).pipe(
       Effect.mapError(({ message }) => altered(`The newest checkpoint does not belong to this log: ${message}`))
     )
     return Option.some<OpenCheckpoint>({ ...opened, note })
   })
 
-  /** Returns the hashes of a tile by its path below `tile/`. Fails with NotInLog for hashes that no checkpoint covers. */
+  /** Returns the hashes of the tile at a path below `tile/`. Fails with NotInLog if the newest checkpoint does not cover the whole tile. */
   const tile = Effect.fnUntraced(function* (path: string) {
     const none = new NotInLog({ missing: "such tile in the signed log" })
     const requested = Option.getOrNull(parsePath(`tile/${path}`))
@@ -65,7 +65,7 @@ export const make = Effect.gen(function* () {
       const index = event.position
       const proof = yield* proveInclusion(sha256, tree.readNodes(size), { index, size })
       if (!verifyInclusion(sha256, { index, size, root, proof, leafHash: leafHash(sha256, leaf) })) {
-        return yield* altered(`The event at position ${index} is not the one that was signed`)
+        return yield* altered(`The event at position ${index} differs from the signed event`)
       }
       return format({ index, hashes: proof, extra: Option.some(new TextEncoder().encode(leaf)), checkpoint: note })
     },

@@ -20,7 +20,7 @@ const idOrNull = (value: string) => `coalesce('"' || ${value} || '"', 'null')`
 const textOrNull = (value: string) => `coalesce(to_json(${value})::text, 'null')`
 const digest = (value: string) => `encode(sha256(convert_to(${value}, 'UTF8')), 'hex')`
 
-/** SQL: the leaf of an event, as EventLeaf.leafText writes it. A test compares the two. */
+/** SQL: the leaf of an event. A test compares the leaf with the result of EventLeaf.leafText. */
 const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlation_id":"' || correlation_id
   || '","data_sha256":"' || ${digest("data")} || '","event_id":"' || event_id || '","log_id":' || log_id
   || ',"metadata_sha256":"' || ${digest("metadata")} || '","meter_id":' || ${textOrNull("meter_id")}
@@ -29,7 +29,7 @@ const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlatio
   || ',"trace_id":' || ${idOrNull("encode(trace_id, 'hex')")} || ',"type":' || ${textOrNull("type")}
   || ',"units":' || units || ',"version":' || version || '}'`
 
-/** SQL: true if EventLeaf.leafText accepts the event. The column types guarantee the rest. */
+/** SQL: true if EventLeaf.leafText accepts the event. The column types guarantee its other conditions. */
 const sound = `log_id >= 0 AND version >= 0 AND schema_version >= 0 AND position + version <= ${Number.MAX_SAFE_INTEGER}
   AND octet_length(stream_id) <= 2048 AND octet_length(type) <= 2048 AND coalesce(octet_length(meter_id) <= 2048, true)
   AND least(occurred_at, recorded_at) >= '0001-01-01T00:00:00Z' AND greatest(occurred_at, recorded_at) < '9999-12-31T00:00:00Z'`
@@ -54,7 +54,7 @@ export const makeComputed = Effect.map(SqlClient.SqlClient, (sql) => {
   return ({ from, to }: Range) =>
     find({ from, to }).pipe(
       QueryPolicy.withRetry(retryFor),
-      // Positions are unique, so the count shows that none is missing.
+      // Positions are unique, so a complete count proves that no event of the range is missing.
       Effect.map((row) => (row.sound && Number(row.found) === to - from ? hashesIn(row.hashes) : null))
     )
 })
@@ -68,7 +68,7 @@ export const make = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ from, to }: Range) {
     const hashes = yield* computed({ from, to })
     if (hashes !== null) return hashes
-    // Reads the events to report the first wrong one. The SQL condition `sound` is stricter, so this check may accept all events.
+    // Reads the events to name the first missing or malformed event. May succeed, because the SQL condition `sound` is stricter.
     return yield* Effect.fromResult(leafHashes(crypto, yield* events.read(from, to - from), { from, to }))
   })
 })

@@ -17,8 +17,8 @@ import {
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
 /**
- * The keys of a log. All `signers` sign every checkpoint. `verifiers` are the trusted public keys: those of the signers, then those of
- * former signing keys.
+ * The keys of a log. All `signers` sign every checkpoint. `verifiers` are the trusted public keys: the keys of the signers, then former
+ * keys.
  */
 export interface LogKeys {
   readonly name: string
@@ -54,7 +54,7 @@ export const parseKeys = (crypto: PureCrypto, texts: Arr.NonEmptyReadonlyArray<R
     )
     const signing = keys.filter(isSigner)
     if (!Arr.isReadonlyArrayNonEmpty(signing))
-      return yield* Result.fail(new MalformedKey({ message: "it has only public keys; add a signing key" }))
+      return yield* Result.fail(new MalformedKey({ message: "All keys are public keys; add a signing key" }))
     return { keys, signing }
   })
 
@@ -71,7 +71,7 @@ export const keysOf = (
     return { name: signers[0].name, signers, verifiers }
   })
 
-/** `name` becomes the name of a log that was never signed. A signed log keeps the name in its checkpoints. Without keys nothing is signed. */
+/** `name` is the name for a log that was never signed; a signed log keeps the name in its checkpoints. Without `keys` the log is not signed. */
 export interface LogSignerOptions {
   readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
   readonly name: string
@@ -93,6 +93,6 @@ const make = Effect.fnUntraced(function* ({ keys: texts, name }: LogSignerOption
 export class LogSigner extends Context.Service<LogSigner, { readonly origin: string; readonly keys: Option.Option<LogKeys> }>()(
   "vatproof/events/notary/LogSigner"
 ) {
-  /** Fails with MalformedKey. */
+  /** Fails with MalformedKey if a key is malformed or the keys have different names. */
   static readonly layer = (options: LogSignerOptions) => Layer.effect(LogSigner, make(options))
 }

@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
 
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: Pacer.Pacer) {
     const before = yield* Ref.get(current)
-    // If another replica has signed meanwhile, continues with the tree of that replica, which must extend this replica's tree.
+    // If another replica has signed a newer checkpoint, continues with its tree, which must extend the tree of this replica.
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + maxEventsPerCheckpoint), pace)
     const next = yield* checkpointOf(grown.tree)
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message)))
   )
 
-  // Registered before the fork, so that the lease is released after the last iteration has ended.
+  // Finalizers run in reverse order. Because this one is registered before the fork, it releases the lease after the loop has ended.
   yield* Effect.addFinalizer(() => Effect.ignore(lease.release))
   yield* Effect.forkScoped(keepIterating(iteration, integrity))
 })
@@ -105,7 +105,7 @@ const makeGrow = Effect.gen(function* () {
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {
-    // Groups the new nodes of each batch by tile immediately: they are thousands of small objects, which are expensive to retain.
+    // Groups the new nodes of each batch by tile at once, because retaining thousands of small node objects is expensive.
     const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {
@@ -141,12 +141,12 @@ const keepIterating = (
 const isForked = Schema.is(NotaryRefusals.LogForked)
 
 const advice =
-  'run "vatproof audit verify" with every checkpoint that you kept; only if the log is the right one, run "vatproof notary adopt"'
+  'run "vatproof audit verify" with every checkpoint that you kept, and run "vatproof notary adopt" only if this log is the correct one'
 
 /** Runs the notary for the lifetime of the layer. Fails with LogForked if the notary refuses the log (NotaryRefusals.ts). */
 export const layer = <E>(options: NotaryOptions<E>) => Layer.effectDiscard(make(options))
 
-/** As `layer`, but if the notary refuses the log, logs the reason and waits until an operator has restored or adopted the log. */
+/** Runs the notary. If it refuses the log, logs the reason and waits until an operator has restored or adopted the log. */
 export const layerOnceKnown = <E>(options: NotaryOptions<E>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {

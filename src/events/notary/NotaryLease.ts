@@ -1,4 +1,4 @@
-/** Writes of the notary: its lease, and the signed checkpoints and tiles (migrations/functions/notary.sql). */
+/** Claims the lease of the notary, and stores signed checkpoints and tiles (migrations/functions/notary.sql). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -14,8 +14,8 @@ export interface NotaryLease {
 }
 
 /**
- * A signed checkpoint of `size` events, and the growths of the tiles since the checkpoint of `from` events. `from` is -1 for the first
- * checkpoint, which covers the empty log.
+ * A signed checkpoint of `size` events, and the hashes that were added to each tile since the checkpoint of `from` events. `from` is -1
+ * for the first checkpoint, which covers the empty log.
  */
 export interface SignedUpdate {
   readonly from: number
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (holder: string) {
     release: sql`SELECT vatproof.release_notary(${logId}::smallint, ${holder}::uuid)`.pipe(QueryPolicy.withRetry("0 millis")),
     /**
      * Stores a checkpoint and its tiles, and returns true. Returns false and stores nothing if the newest checkpoint does not have
-     * `from` events. That is also the case if an earlier attempt stored the checkpoint but its response was lost.
+     * `from` events, for example after an earlier attempt that stored the checkpoint but whose response was lost.
      */
     notarize: ({ from, growths, note, size }: SignedUpdate) => {
       const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))

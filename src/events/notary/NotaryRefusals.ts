@@ -26,7 +26,7 @@ export interface SeenCheckpoint {
   readonly at: string
 }
 
-/** A part of the log that was signed before: its first `size` events have this root. */
+/** The beginning of the log that was signed before: its first `size` events have this Merkle root. */
 interface KnownHistory {
   readonly size: number
   readonly root: Hash
@@ -54,8 +54,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const { load, read } = yield* makeLoad(keys)
   const { compare, requireNew } = yield* makeComparison
 
-  // `counting` has the keys whose signatures are accepted. After the first signature of a current key, former keys are no longer
-  // accepted: otherwise the holder of a former key could sign a forged log, and the current key would confirm it.
+  // `counting` has the keys whose signatures the notary accepts. After the first signature of a current key, the notary rejects former
+  // keys, because a holder of a former key could sign a forged log, which the notary would then continue.
   const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
   const counting = yield* Ref.make<Verifiers>(keys.verifiers)
   const loadFrom = Effect.fnUntraced(function* (history: KnownHistory) {
@@ -115,7 +115,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
       const size = signed?.size ?? 0
       if (size < history.size) {
         return yield* forked(
-          `${history.size} events were signed before, but the database has only ${size}: it is an older copy or was truncated`
+          `${history.size} events were signed before, but the database has only ${size} signed events: it is an older copy or was truncated`
         )
       }
       if (signed === null || newest === null) return { tree: empty, note: null } satisfies SignedTree
@@ -125,7 +125,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
       }
       const start = yield* tree.treeOf(history.size, size)
       if (!equalHashes(root(sha256, start), history.root)) {
-        return yield* forked(`The first ${history.size} events of the log differ from those that were signed before`)
+        return yield* forked(`The first ${history.size} events of the log differ from the events that were signed before`)
       }
       return { tree: whole, note: newest.note } satisfies SignedTree
     },
@@ -135,14 +135,14 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
   return { load, read }
 })
 
-/** Reads the events to compare with the signed tree. */
+/** Creates the comparisons of the end of the log with the signed tree. */
 const makeComparison = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
   const events = yield* EventStore
   const tree = yield* TreeStore
 
-  // `surplus` is true if a tile of level 0 has hashes of positions from `size` on.
+  // `surplus` is true if the stored tree has leaf hashes for positions at or after `size`.
   const findEnd = SqlSchema.findOne({
     Request: Schema.Int,
     Result: Schema.Struct({ head: Schema.BigInt, last: Schema.BigInt, unsigned_ms: Schema.BigInt, surplus: Schema.Boolean }),
@@ -185,7 +185,7 @@ const makeComparison = Effect.gen(function* () {
     const [tile = new Uint8Array()] = yield* tree.readTiles([{ level: 0, index, width: widthAt(size, 0, index) }])
     const signed = hashesIn(tile)
     const different = hashes.findIndex((hash, offset) => !equalHashes(hash, signed[offset] ?? new Uint8Array()))
-    if (different !== -1) return yield* forked(`The event at position ${from + different} is not the one that was signed`)
+    if (different !== -1) return yield* forked(`The event at position ${from + different} differs from the signed event`)
   })
 
   /** Fails if the log has no checkpoint although it has events. */

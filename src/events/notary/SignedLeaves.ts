@@ -20,7 +20,7 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const integrity = yield* Integrity
 
-  // One statement reads tiles and newest checkpoint from one snapshot. LIMIT prevents a join that reads all tiles.
+  // One statement reads tiles and newest checkpoint from one snapshot. LIMIT keeps the planner from a join that reads all tiles.
   const findLeaves = SqlSchema.findAll({
     Request: Schema.Array(Schema.BigInt),
     Result: Row,
@@ -48,7 +48,7 @@ export const make = Effect.gen(function* () {
     for (const event of events) {
       const row = byPosition.get(event.position)
       if (row === undefined || !isAsSigned(event, row)) {
-        return yield* integrity.refuse("event", `The event at position ${event.position} is not the one that was signed`)
+        return yield* integrity.refuse("event", `The event at position ${event.position} differs from the signed event`)
       }
     }
     return events

@@ -33,7 +33,7 @@ export const leafOf = (crypto: PureCrypto, event: StoredEvent): Result.Result<st
     metadata_sha256: crypto.sha256Hex(event.metadata)
   })
 
-/** Returns the leaf hashes of the events `from` (inclusive) to `to` (exclusive). Fails if one is missing or malformed. */
+/** Returns the leaf hashes of the events `from` (inclusive) to `to` (exclusive). Fails if an event is missing or malformed. */
 export const leafHashes = (
   crypto: PureCrypto,
   events: ReadonlyArray<StoredEvent>,

@@ -19,7 +19,7 @@ export class LogUnreadable extends Schema.TaggedError<LogUnreadable>()("LogUnrea
 
 const refused = (message: string) => new WitnessRefused({ message })
 
-/** `note` is the new checkpoint, `last` the last cosigned one (null before the first). `readTiles` reads the log's tiles, untrusted. */
+/** `note` is the new checkpoint, `last` the checkpoint that the witness cosigned last (null before the first). `readTiles` returns untrusted tiles. */
 export interface WitnessQuestion<R> {
   readonly verifiers: Verifiers
   readonly last: string | null

@@ -133,18 +133,18 @@ describe("canonical JSON", () => {
       "No canonical JSON at /: function is not JSON"
     )
     for (const instance of [new Date(0), new Map(), new Uint8Array(1), Object("text")]) {
-      assert.strictEqual(refusal({ instance }), "No canonical JSON at /instance: an object of a class is not JSON")
+      assert.strictEqual(refusal({ instance }), "No canonical JSON at /instance: a class instance is not JSON")
     }
   })
 
   it("rejects cycles, and nesting so deep that it could exhaust the stack", () => {
     const nested = (depth: number) => Array.from({ length: depth }).reduce<unknown>((inner) => [inner], 0)
     assert.strictEqual(canonical(nested(500)), `${"[".repeat(500)}0${"]".repeat(500)}`)
-    assert.include(refusal(nested(501)), "nested more than 500 deep")
-    assert.include(refusal(nested(100_000)), "nested more than 500 deep")
+    assert.include(refusal(nested(501)), "nested more than 500 levels deep")
+    assert.include(refusal(nested(100_000)), "nested more than 500 levels deep")
     const cycle: Record<string, unknown> = {}
     cycle["self"] = cycle
-    assert.include(refusal(cycle), "nested more than 500 deep")
+    assert.include(refusal(cycle), "nested more than 500 levels deep")
   })
 
   it.prop("is parsed to the original value, which is encoded to the same text again", [Schema.Json], ([value]) => {

@@ -56,7 +56,7 @@ describe("the keys of a log", () => {
   })
 
   it("must include a signing key, and an error does not contain the text of a key", () => {
-    assert.match(refusalOf(read(formatVerifier(one))).message, /^it has only public keys; add a signing key$/u)
+    assert.match(refusalOf(read(formatVerifier(one))).message, /^All keys are public keys; add a signing key$/u)
     const wrong: ReadonlyArray<Texts> = [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]
     for (const texts of wrong) {
       const { message } = refusalOf(read(...texts))

@@ -101,7 +101,7 @@ layer(testLayer, { excludeTestServices: true })("Altered evidence", (it) => {
     const ready = yield* admin("/readyz")
     assert.strictEqual(ready.status, 200)
     assert.containSubset(yield* ready.json, {
-      altered: [`The event at position ${position} is not the one that was signed`]
+      altered: [`The event at position ${position} differs from the signed event`]
     })
     assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
   })
