@@ -26,7 +26,11 @@ const add = (name: string, text: string) => (directory: string) => appendFileSyn
 
 /** Alterations of an export, each with the finding that it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
-  ["changed data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^2: the event is not the one/u],
+  [
+    "changed data of an event",
+    replace("events.ndjson", '"valid":true', '"valid":false'),
+    /^2: the event differs from the signed event/u
+  ],
   [
     "changed white space in an event",
     replace("events.ndjson", '"valid":true', '"valid": true'),
@@ -76,13 +80,13 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a changed leaf in a proof",
     replaceFirst("proofs", /^extra .*$/mu, carrying("another leaf")),
-    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: its proof belongs to another event/u
+    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: the proof has the leaf of another event/u
   ],
   ["an added receipt file", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
   [
     "a changed personal document",
     replace("personal/documents.txt", "Köln", "Bonn"),
-    /^\d+: the personal document is not the one that was signed/u
+    /^\d+: the personal document does not match the digest in its event/u
   ],
   ["a removed personal document", withoutLine("personal/documents.txt", 1), /^\d+: the personal document is missing/u],
   [

@@ -71,7 +71,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a changed value in each column of an event",
     columnValues.map(([column, value], index) => moved("events", `${column} = ${value}`, `position = ${300 + index}`)),
-    new RegExp(columnValues.map((_, index) => `^${300 + index}: the event is not the one that was signed$`).join("[^]*"), "mu")
+    new RegExp(columnValues.map((_, index) => `^${300 + index}: the event differs from the signed event$`).join("[^]*"), "mu")
   ],
   [
     "an event moved to another log",
@@ -85,7 +85,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
       moved("events", "position = -1 * position + 600000", "position IN (100, 321)"),
       moved("events", "position = CASE position WHEN 599900 THEN 321 ELSE 100 END", "position > 500000")
     ],
-    /^100: the event is not the one that was signed\n321: the event is not/mu
+    /^100: the event differs from the signed event\n321: the event differs/mu
   ],
   [
     "removed events at the end",
@@ -270,7 +270,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
   [
     "a changed personal document",
     ["UPDATE vatproof.personal_documents SET document = replace(document, 'Muster', 'Master') WHERE position = 321"],
-    /^321: the personal document is not the one that was signed$/mu
+    /^321: the personal document does not match the digest in its event$/mu
   ],
   [
     "a removed personal document",

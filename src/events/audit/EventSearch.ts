@@ -114,7 +114,7 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
   const lowest = ({ from }: AuditFilter, after: number) =>
     from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
 
-  /** The position up to which EventIndex has followed the log. A search ends there, so that the next page continues with the rest. */
+  /** The position up to which EventIndex has followed the log. A search ends there, because later events are not in the index yet. */
   const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventIndex})`
   const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
@@ -134,7 +134,7 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
     return sql`SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}`
   }
 
-  // LIMIT 1 prevents a join that reads the whole log.
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
   return (filter: AuditFilter, after: number, limit: number) =>
     sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
       SELECT ${names} FROM (${positionsOf(filter, limit)}) found CROSS JOIN LATERAL (
@@ -176,7 +176,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** Returns the current facts of keys by their ids. */
+    /** Returns the current account and prefix of each key, by key id. */
     factsOfKeys: (keyIds: ReadonlyArray<string>) =>
       findKeys(keyIds).pipe(
         QueryPolicy.withRetry(retryFor),
@@ -191,7 +191,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Returns up to `limit` matching events from position `after` on, in order. */
     find: (filter: AuditFilter, after: number, limit: number) =>
       Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Returns the account of the event at a position; null if it has none, or if the event does not exist. */
+    /** Returns the account of the event at a position; null if the event has no account or does not exist. */
     accountAt: (position: number) =>
       findAccount(position).pipe(
         QueryPolicy.withRetry(retryFor),

@@ -29,15 +29,15 @@ const refused = (message: string) => new AdoptionRefused({ message })
 /** Number of events that are read at once: the events of eight tiles. */
 const batchSize = 8 * tileWidth
 
-/** A part of a log: its first `events` events have this `root` (hex). */
+/** The beginning of a log: its first `events` events have this Merkle `root` (hex). */
 export interface History {
   readonly events: number
   readonly root: string
 }
 
 /**
- * `loadSeen` returns the checkpoints that this machine stored outside the database. `replace` stores a new one in their place, and
- * keeps the old ones under other names as evidence.
+ * `loadSeen` returns the checkpoints that this machine stored outside the database. `replace` stores a new checkpoint in their
+ * place, and keeps the old checkpoints under other names as evidence.
  */
 export interface LogAdoptionOptions<E> {
   readonly keys: LogKeys
@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
     const grown = yield* grow(empty, history.events)
     if (Hex.encode(rootOf(grown)) === history.root) return history
     return yield* refused(
-      `The events contradict the database's newest checkpoint of ${history.events} events: restore the true events (docs/operations/runbooks/VatproofNotaryRefuses.md)`
+      `The events contradict the database's newest checkpoint of ${history.events} events: restore the signed events (docs/operations/runbooks/VatproofNotaryRefuses.md)`
     )
   })
 
@@ -207,7 +207,7 @@ const completed = ({ hashes, index, level, offset }: Growth, stored: Uint8Array)
   if (!isPrefix(existing, hashes)) {
     return Result.fail(
       refused(
-        `The stored tree contradicts the events in tile ${level}/${index}: it was altered, and an administrator must remove it first`
+        `The stored tree contradicts the events in tile ${level}/${index}: the tree was altered, and an administrator must remove it first`
       )
     )
   }

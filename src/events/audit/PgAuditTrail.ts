@@ -30,8 +30,9 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Pause between checks for a checkpoint that covers the event, and maximum number of checks: a request for a proof waits up to 3 s. */
+/** Pause between checks for a checkpoint that covers the event. */
 const pollEvery = "100 millis"
+/** Maximum number of checks for that checkpoint: a request for a proof waits up to 3 s. */
 const looks = 30
 
 const make = Effect.gen(function* () {
@@ -173,7 +174,6 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
       missing: byReceipt ? `receipt ${subject.receiptId} that you may read` : `event ${subject.position} that you may read`
     })
     const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
-    // A read by position returns the next event if this one is missing.
     if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
     yield* verified([event])
     return (yield* maySee(reader, event)) ? event : yield* none
@@ -182,7 +182,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
 
 type Reading = Parameters<typeof AuditLogRead.make>[0]
 
-/** Records the start of an auditor's reading as an event. */
+/** Creates a function that records as an event what an auditor reads. */
 const makeRecord = Effect.map(EventStore, (events) => {
   const nothing = {
     position: null,

@@ -1,7 +1,7 @@
 /**
  * Verifies the whole log again and again at a low rate, on one replica at a time. Compares each event with its stored leaf hash, each
- * tile with the tile above it, the root with the newest checkpoint, each personal document with the digest in its event, and at the end of a
- * pass the projections with the events. A finding raises an alert; `vatproof audit verify` gives the details.
+ * tile with the tile above it, the root with the newest checkpoint, and each personal document with the digest in its event. At the end
+ * of a pass it compares the projections with the events. A finding raises an alert; `vatproof audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -31,7 +31,7 @@ export interface ScrubPace {
 export const usualPace: ScrubPace = { tiles: 2, every: Duration.millis(1_200), rest: Duration.minutes(10) }
 
 const retryFor = "3 seconds"
-/** Batches after which the progress is stored. */
+/** Number of batches after which the scrubber stores its progress. */
 const keepEvery = 16
 /** Lease of the scrubbing replica. After its end another replica continues from the stored progress. */
 const leaseMs = 120_000
@@ -44,7 +44,7 @@ const position = Metrics.gauge("vatproof.scrub.position", {
 })()
 const findings = Metrics.gauge("vatproof.scrub.findings", {
   unit: "{finding}",
-  description: "Defects found by the current check of the stored log; between two checks, by the last one"
+  description: "Defects found by the current check of the stored log; between two checks, by the last check"
 })()
 const completed = Metrics.gauge("vatproof.scrub.completed", {
   unit: "s",
@@ -125,7 +125,7 @@ const makeVerifyTiles = Effect.gen(function* () {
     const wrong = [
       ...events
         .flatMap((hash, i) => (equalHashes(hash, leaves[i] ?? new Uint8Array()) ? [] : [from + i]))
-        .map((at) => `The event at position ${at} is not the one that was signed`),
+        .map((at) => `The event at position ${at} differs from the signed event`),
       ...(yield* strayDocuments(from, to)).map(
         (at) => `The personal document at position ${at} does not match the digest in its event`
       )
@@ -151,7 +151,7 @@ const makeVerifyTop = Effect.gen(function* () {
       Effect.catchTag("IncompleteTile", () => Effect.succeed(new Uint8Array()))
     )
     const fits = checkpoint !== null && checkpoint.size === size && equalHashes(top, checkpoint.root)
-    return { signed: size, wrong: fits ? [] : [`The stored tree is not the one that was signed with ${size} events`] }
+    return { signed: size, wrong: fits ? [] : [`The stored tree does not match the signed checkpoint of ${size} events`] }
   })
 })
 
@@ -212,7 +212,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
   })
 })
 
-/** Scrubs for the lifetime of the service. A failed read is repeated in the next pass. */
+/** Runs the scrubber in the background. If the database is unavailable, the next pass continues from the stored progress. */
 export const layer = (pace: ScrubPace) =>
   Layer.effectDiscard(
     Effect.flatMap(makePass(pace), (pass) =>

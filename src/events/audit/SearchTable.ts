@@ -26,7 +26,7 @@ const searchTable: ExportTable = { ...eventTable, columns: [...ofEvents, ...ofDo
 
 export const searchHeader = headerOf(searchTable, delimiter) + lineEnd
 
-/** Returns the id of the API key that an event concerns; null if it concerns none. */
+/** Returns the id of the API key that an event concerns; null if it concerns no key. */
 export const keyOfEvent = (event: StoredEvent): string | null => keyIdOf({ event, data: EventLine.readData(event) })
 
 export const searchRow = (event: StoredEvent, personal: PersonalDocument.Stored, keys: ReadonlyMap<string, KeyFacts>): string => {

@@ -23,7 +23,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "a changed event",
     "UPDATE vatproof.events SET units = 5 WHERE position = 321",
     "UPDATE vatproof.events SET units = 0 WHERE position = 321",
-    "The event at position 321 is not the one that was signed"
+    "The event at position 321 differs from the signed event"
   ],
   [
     "an event that was moved to another position",
@@ -41,7 +41,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
     "a changed leaf at the end of the tree",
     "UPDATE vatproof.tiles SET hashes = overlay(hashes placing sha256('x') from 33) WHERE level = 0 AND index = 2",
     "UPDATE vatproof.tiles t SET hashes = k.hashes FROM public.kept_tiles k WHERE k.level = t.level AND k.index = t.index",
-    "The stored tree is not the one that was signed with 600 events"
+    "The stored tree does not match the signed checkpoint of 600 events"
   ],
   [
     "a changed row of a projection",

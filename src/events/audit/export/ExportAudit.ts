@@ -152,7 +152,7 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
   return { checkpoint, manifest, signedBy: CheckpointAudit.signedBy(crypto, note, verifiers) }
 })
 
-/** Creates the comparison of personal documents; null if the export has no folder of them. */
+/** Creates the comparison of personal documents; null if the export has no folder with documents. */
 const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
   const crypto = yield* Crypto
   const fs = yield* FileSystem.FileSystem

@@ -7,7 +7,7 @@ import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#
 import { exactText } from "#events/audit/verify/ExactText.ts"
 import type * as Findings from "#events/audit/verify/Findings.ts"
 
-/** The folder is not an export, or a file that the verification needs first is missing or invalid. */
+/** The export cannot be verified, for example because its manifest or checkpoint is missing or invalid. */
 export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
 
 /** Fails if the folder contains links, which could point outside, or special files, which may never end. */
@@ -56,8 +56,8 @@ const exportNames: ReadonlySet<string> = new Set([
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
 
 /**
- * Reports files that do not belong to an export, and a public key that did not sign the checkpoint. A reader could mistake them for a
- * part of the export and for the signing key.
+ * Reports files that do not belong to an export, and a public key that did not sign the checkpoint. A reader could mistake
+ * such a file for a part of the export, and such a key for the signing key.
  */
 export const compareNames = Effect.fnUntraced(function* (
   directory: string,

@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   })
 })
 
-/** Returns the position that a malformed line contains; null if it contains none. */
+/** Returns the position in a malformed line; null if the line has no position. */
 const claimedPosition = (line: string) => {
   const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
   return claimed === undefined ? null : Number(claimed)

@@ -1,6 +1,6 @@
 /**
- * The manifest of an export: its range of positions, and the hashes of the subtrees over all other positions. With both, a verifier
- * computes the signed root.
+ * The manifest of an export: its range of positions, and the hashes of the subtrees over all other positions. A verifier
+ * computes the signed root from these hashes and the exported events.
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
@@ -35,7 +35,7 @@ const decode = Schema.decodeUnknownResult(codec)
 export const format = (manifest: ExportManifest): string => `${JSON.stringify(manifest, null, 2)}\n`
 
 export const parse = (text: string): Result.Result<ExportManifest, string> =>
-  Result.mapError(decode(text), () => "it is not the manifest of an export")
+  Result.mapError(decode(text), () => "the file is not the manifest of an export")
 
 /** Returns the ids of the complete subtrees before and after the exported positions. */
 export const otherNodes = ({ from, size, to }: Pick<ExportManifest, "from" | "to" | "size">) => ({

@@ -1,4 +1,4 @@
-/** Writes the README of an export in German and English: the files, how to verify them, and what that proves. */
+/** Writes the README of an export in German and English: the files, how to verify them, and what the verification proves. */
 import { exportTables, personalFolder } from "#events/audit/export/ExportTable.ts"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { doctypeFile, indexFile } from "#events/audit/export/MediaDescription.ts"

@@ -246,12 +246,12 @@ const makeKeys = (prove: Prover, size: number, readIssue: Effect.Success<typeof 
 
 /** File name of the proof of an API key's event, without extension. */
 export const keyName = (keyId: string) => `key-${keyId}`
-/** File name of the proof of the event just before or after the range, without extension. */
+/** File name of the proof of the event just before or after the exported positions, without extension. */
 export const edgeName = (position: number) => `edge-${position}`
 
 /**
- * Returns the positions just before and after the range. The times of these events prove that the export leaves out no event of its
- * period. A period without a start or an end leaves out none on that side.
+ * Returns the positions just before and after the exported positions, if the log has them. The times of these events prove that the
+ * export has all events of its period.
  */
 export const edgesOf = ({ from, size, to }: ExportManifest): ReadonlyArray<number> => [
   ...(from > 0 ? [from - 1] : []),

@@ -7,7 +7,7 @@ import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/export/ExportTable.ts"
 
 export const indexFile = "index.xml"
-/** The name of the complete document type is gdpdu-01-09-2004.dtd. This file has a part of it and therefore another name. */
+/** File name of the document type. It differs from the official gdpdu-01-09-2004.dtd, because the file has only a part of that. */
 export const doctypeFile = "index.dtd"
 
 /** The supplier of the data (name and location), and a comment about the data. */

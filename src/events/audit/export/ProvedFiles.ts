@@ -1,7 +1,7 @@
 /**
- * Verifies the files of an export that have a single event, and the proofs of these events. They are the events of the receipts, and of
- * the API keys that the tables name. Reports missing, wrong and surplus files. Also verifies the proofs of the events just before and
- * after the exported range.
+ * Verifies the files of an export that have one event each, and the proofs of these events: the events of the receipts, and the events
+ * that issued the API keys in the tables. Reports missing, wrong and surplus files. Also verifies the proofs of the events just before
+ * and after the exported positions.
  */
 import { Effect, FileSystem, Option, Path, Result } from "effect"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
@@ -19,7 +19,7 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Creates a function that verifies a proof and returns the proved position. Verifies a checkpoint once for consecutive proofs with it. */
+/** Creates a function that verifies a proof and returns the proved position. Verifies the checkpoint of consecutive proofs only once. */
 const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
@@ -30,8 +30,9 @@ const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
       if (note !== last.note) last = { note, opened: open(note) }
       const { root, size } = yield* last.opened
       const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
-      if (!verifyInclusion(crypto.sha256, claim)) return yield* Result.fail(`the event is not the one at position ${index}`)
-      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("its proof belongs to another event")
+      if (!verifyInclusion(crypto.sha256, claim))
+        return yield* Result.fail(`the event differs from the event at position ${index}`)
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("the proof has the leaf of another event")
       return index
     })
 }
@@ -125,7 +126,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       yield* compareProof(key.event, `the key ${keyId}`, keyName(keyId))
       return key.facts
     }),
-    /** Returns when the event next to the range was recorded. If its proof is invalid, reports that and returns null. */
+    /** Returns when the event just before or after the exported positions was recorded; null, and a finding, if its proof is invalid. */
     recordedAt: Effect.fnUntraced(function* (position: number) {
       const name = `${edgeName(position)}.tlog-proof`
       const text = unseen.proofs.delete(name) ? yield* textOf("proofs", name) : ""

@@ -8,7 +8,7 @@ import * as EventLine from "#events/store/EventLine.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Time for which a verification, which takes minutes, retries while the database restarts. */
+/** Time for which a query is retried, so that a verification of many minutes survives a restart of the database. */
 const retryFor = "30 seconds"
 
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -71,7 +71,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Events in a range that have a personal document, or that record an erasure or a hold of one. */
+    /** Events in a range that have a personal document, or that record the erasure, hold or release of a document. */
     eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
     /** The number of events that the log's row in `vatproof.logs` states. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
@@ -93,8 +93,8 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 })
 
 /**
- * Creates a function that returns the event by which an account got a key, by issue or claim; null for an unknown key. Takes the newest
- * one among the first `size` events, because a claim may be newer than the checkpoint.
+ * Creates a function that returns the event by which an account got a key, by issue or claim; null for an unknown key. Considers
+ * only the first `size` events, because a claim may be newer than the checkpoint.
  */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
@@ -110,7 +110,7 @@ export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
     const read = (accountId: string | null) => find({ accountId, keyId }).pipe(QueryPolicy.withRetry(retryFor))
     const [newest = null] = yield* read(null)
     if (newest === null || newest.position < size) return newest
-    // A key can be claimed once: before that it belonged to the account that registered it.
+    // A key can be claimed only once. Before the claim it belonged to the account that registered it.
     const data = EventLine.readData(newest)
     const [former = null] =
       Predicate.hasProperty(data, "from_account_id") && typeof data.from_account_id === "string"

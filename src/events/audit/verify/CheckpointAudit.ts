@@ -8,7 +8,7 @@ import { equalHashes, type Node } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
 import type { StoredCheckpoint } from "#events/notary/TreeStore.ts"
 
-/** Creates a function that parses a checkpoint and fails unless one of the keys signed it under the keys' name. */
+/** Creates a function that parses a checkpoint. It fails unless one of the keys signed the checkpoint and its origin is the keys' name. */
 export const openWith =
   (crypto: PureCrypto, verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
@@ -24,7 +24,7 @@ export interface KeptCheckpoint {
   readonly at: string
 }
 
-/** A checkpoint to compare the log with. `keptAt` is null for one from the database, which an attacker may have signed again. */
+/** A checkpoint to compare the log with. `keptAt` is its file, or null for a checkpoint in the database, which an attacker may have replaced. */
 export interface OpenedCheckpoint extends Checkpoint.Checkpoint {
   readonly keptAt: string | null
 }
@@ -42,7 +42,7 @@ export const openKept = (
     return []
   })
 
-/** Parses checkpoints of the database. Reports and skips one that no key of the log signed, or that is stored for another size. */
+/** Parses checkpoints of the database. Reports and skips a checkpoint that no key of the log signed, or that is stored for another size. */
 export const openStored = (
   checkpoints: ReadonlyArray<StoredCheckpoint>,
   open: ReturnType<typeof openWith>,
@@ -60,7 +60,7 @@ export const openStored = (
 export interface CheckpointAudit {
   /** Compares a checkpoint with the roots of the log at the size of that checkpoint. */
   readonly compare: (checkpoint: OpenedCheckpoint, roots: LogRoots) => void
-  /** Reports each event whose leaf hash differs from the stored one. The last comparison tells which of the two was signed. */
+  /** Reports each event whose leaf hash differs from the stored hash. The last comparison shows which of both hashes was signed. */
   readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
 }
 
@@ -72,9 +72,9 @@ export const make = (findings: Findings): CheckpointAudit => {
   let last = { leaves: true, events: true }
 
   /**
-   * Describes the range of positions in which the log was changed, if the checkpoint of `size` events does not match. The range begins
-   * after the events of the last matching checkpoint. If a kept checkpoint does not match, only a matching kept checkpoint is certain:
-   * a checkpoint in the database may have been signed after the change. Such a checkpoint is named as a condition for a smaller range.
+   * Describes the range of positions in which the log was changed, after a mismatch with the checkpoint of `size` events. The range
+   * begins after the last matching checkpoint. After a mismatch with a kept checkpoint, only kept checkpoints count, because a checkpoint
+   * in the database may have been signed after the change. If it was signed before the change, the smaller range applies.
    */
   const range = (size: number, isKept: boolean) => {
     const certain = isKept ? goodKept : good
@@ -83,7 +83,7 @@ export const make = (findings: Findings): CheckpointAudit => {
       certain === good
         ? ""
         : `, or ${between(good)} if the database's own checkpoint of ${good} events was signed before the change`
-    return `it was changed ${between(certain)}${narrower}`
+    return `the log was changed ${between(certain)}${narrower}`
   }
 
   return {
@@ -96,19 +96,19 @@ export const make = (findings: Findings): CheckpointAudit => {
       }
       bad += 1
       if (keptAt !== null) badKept += 1
-      // After an altered event no checkpoint matches. Reports the first checkpoint, and the first kept one.
+      // After an altered event no checkpoint matches. Reports only the first mismatch, and the first mismatch with a kept checkpoint.
       if (bad === 1 || (keptAt !== null && badKept === 1)) {
         const location = keptAt === null ? "" : ` (${keptAt})`
         findings.add(
           size - 1,
-          `the log is not the one that was signed with ${size} events${location}: ${range(size, keptAt !== null)}`
+          `the log contradicts the signed checkpoint of ${size} events${location}: ${range(size, keptAt !== null)}`
         )
       }
     },
     conclude: (check) => {
       if (bad > 1) findings.add(null, `${bad} signed checkpoints in total contradict the log`)
       const meaning = last.leaves
-        ? "the event is not the one that was signed"
+        ? "the event differs from the signed event"
         : last.events
           ? "the stored tree has a wrong hash for this event; the event itself is unchanged"
           : "the event and its hash in the stored tree differ, and neither matches the signature"

@@ -18,9 +18,11 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** Events per section (whole tiles), sections that are read ahead, and tree nodes that are compared at once. */
+/** Number of events per section, which has whole tiles. */
 const sectionSize = 8 * tileWidth
+/** Number of sections that are read ahead. */
 const readAhead = 4
+/** Number of tree nodes that are compared at once. */
 const nodesAtOnce = 4_096
 
 /**
@@ -46,7 +48,7 @@ export interface AuditReport {
   readonly signedBy: ReadonlyArray<string>
   /** Null if the verified export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
-  /** Positions of adoptions of the log. Only checkpoints from before an adoption prove the events before it. */
+  /** Positions of the events that record an adoption of the log. Only checkpoints from before an adoption prove the events before it. */
   readonly adopted: ReadonlyArray<number>
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
@@ -102,7 +104,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
     return examined <= 2 * (found + sectionSize)
   })
 
-  // A forged number of events or size of a checkpoint may be so large that counting to it never ends.
+  // Stops when most events are missing, because a forged log or checkpoint may state so many events that the loop would never end.
   yield* Stream.fromIterable(sectionStarts(end)).pipe(
     Stream.mapEffect(readSection, { concurrency: readAhead }),
     Stream.mapEffect(examine),
@@ -128,7 +130,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   } satisfies AuditReport
 })
 
-/** Reports that the positions from `examined` to `end` were not examined, and the invalid ones of their checkpoints. */
+/** Reports that the positions from `examined` to `end` were not examined, and which of their checkpoints are invalid. */
 const reportRest = Effect.fnUntraced(function* (
   examined: number,
   end: number,
@@ -176,7 +178,7 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
   })
 })
 
-/** Compares the stored tree with the events, and reports events and documents outside of the log. */
+/** Reports surplus hashes in tiles, tiles and checkpoints of unknown logs, and events and documents outside of the log. */
 const compareTables = Effect.fnUntraced(function* (
   reads: Effect.Success<typeof AuditReads.make>,
   end: number,
@@ -198,7 +200,7 @@ const compareTables = Effect.fnUntraced(function* (
 const placeOf = (otherLogId: number) =>
   otherLogId === logId ? "outside of the positions of the log" : `of log ${otherLogId}, which does not exist`
 
-/** Determines the numbers of events and of signed events. Kept checkpoints show events that are missing in the database. */
+/** Determines the numbers of events and of signed events. Kept checkpoints may cover events that the database lacks. */
 const extentOf = (
   kept: ReadonlyArray<CheckpointAudit.OpenedCheckpoint>,
   newest: number | null,

@@ -10,7 +10,7 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Time for which a verification, which takes minutes, retries while the database restarts. */
+/** Time for which a query is retried, so that a verification of many minutes survives a restart of the database. */
 const retryFor = "30 seconds"
 
 /** A stored personal document: its text, null once erased, and the end of its retention (UTC with milliseconds). */
@@ -117,7 +117,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
     const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, stored)
     if (state !== "altered") counts[state] += 1
     else if (stored === undefined) findings.add(position, "the personal document is missing")
-    else findings.add(position, "the personal document is not the one that was signed")
+    else findings.add(position, "the personal document does not match the digest in its event")
   }
 
   const compareRow = (event: StoredEvent, row: DocumentRow | undefined) => {
@@ -146,7 +146,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         const change = expected.get(position)
         const changedBy = row?.changedBy ?? null
         if (changedBy !== null && changedBy >= end) {
-          // The event was appended during this verification. The next one compares it.
+          // The event was appended during this verification. The next verification compares it.
           if (changedBy >= head)
             findings.add(position, `the personal document was changed by event ${changedBy}, which does not exist`)
           continue

@@ -1,4 +1,4 @@
-/** Reads the files of an export byte-exact, so that every change by an editor shows. */
+/** Reads the files of an export byte-exact, so that every change by an editor is detected. */
 import { Effect, FileSystem } from "effect"
 
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })

@@ -11,8 +11,8 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /**
- * The events at positions `from` (inclusive) to `to` (exclusive), in order, and in `leaves` the stored leaf hashes of the signed ones. An
- * empty hash means that the stored tree has none for that event.
+ * The events at positions `from` (inclusive) to `to` (exclusive), in order. `leaves` are the stored leaf hashes of the signed events. An
+ * empty hash means that the stored tree has no hash for the event.
  */
 export interface LogSection {
   readonly from: number
@@ -37,11 +37,11 @@ export interface LogRoots {
 export interface LogCheck {
   /** Compares the next section. Returns the nodes that its stored leaf hashes completed in the tree. */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /** Adds a section without comparing its events, which are known to have these leaf hashes. Returns nodes as `take` does. */
+  /** Adds a section without comparing its events, which are known to have these leaf hashes. Returns the completed nodes, like `take`. */
   readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
   /** Returns the roots over all sections so far and the subtrees `after` them. */
   readonly roots: (after: ReadonlyArray<Node>) => LogRoots
-  /** Positions where the leaf hash of the event differs from the stored one. */
+  /** Positions where the leaf hash of the event differs from the stored hash. */
   readonly different: ReadonlyArray<number>
 }
 
@@ -81,7 +81,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
 
   return {
     compare,
-    /** Forgets the preceding events, because the next ones are not adjacent. */
+    /** Forgets the preceding events, because events were skipped between them and the next events. */
     forget: () => {
       isWhole = false
       recordedAt = ""

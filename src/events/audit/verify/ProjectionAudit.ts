@@ -11,8 +11,9 @@ import type { Findings } from "#events/audit/verify/Findings.ts"
 import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
-/** Maximum number of wrong rows that are reported per table, and number of positions that one statement compares. */
+/** Maximum number of wrong rows that are reported per table. */
 const maxReported = 200
+/** Number of positions that one statement compares. */
 const rangeSize = 100_000
 /** Timeout of a statement, for a log with many millions of events. */
 const longest = "1h"
@@ -31,7 +32,7 @@ const meanings = {
   different: "the row differs from what the events produce"
 }
 
-/** The only search_path of the SQL functions. With another one, the same body could call other functions. */
+/** The `search_path` of all SQL functions. With another `search_path`, an unchanged function could call functions that an attacker created. */
 const searchPath = "search_path=vatproof, pg_temp"
 
 /** Bodies of the SQL functions in the schemas vatproof and vatproof_guard, by qualified name. */

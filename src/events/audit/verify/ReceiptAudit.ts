@@ -27,8 +27,8 @@ export interface Proved {
 }
 
 /**
- * Verifies a proof. `event` is a line of an export, the file of a receipt, or the `event` of GET /v1/audit/proofs. If it is null, the
- * leaf that the proof carries is verified, which has digests in place of the event's data.
+ * Verifies a proof. `event` is a line of an export, the file of a receipt, or the `event` of GET /v1/audit/proofs. If it is null,
+ * verifies the leaf in the proof, which has digests in place of the event's data.
  */
 export const run = (
   crypto: PureCrypto,

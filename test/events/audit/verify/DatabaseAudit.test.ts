@@ -88,10 +88,10 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
       const resigned = yield* audit(kept)
       yield* restore
       assert.match(said(deleted), /^599: the checkpoint in a file has 600 events, but the database has only 0 signed events$/mu)
-      assert.match(said(deleted), /^321: the event is not the one that was signed$/mu)
+      assert.match(said(deleted), /^321: the event differs from the signed event$/mu)
       assert.match(
         said(resigned),
-        /^599: .* signed with 600 events \(a file\): it was changed from position 250 to 599, or from position 400 to 599 if/mu
+        /^599: .* signed checkpoint of 600 events \(a file\): the log was changed from position 250 to 599, or from position 400 to 599 if/mu
       )
     }
   )
