@@ -23,7 +23,7 @@ export const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Numbe
 
 interface BreakerState {
   readonly answeredAt: number
-  /** Start of the oldest query that failed or hung after `answeredAt`; null without one. */
+  /** Start of the oldest query that failed or hung after `answeredAt`; null if no query did. */
   readonly failingSince: number | null
   readonly away: boolean
 }
@@ -56,7 +56,7 @@ export const make = (): DatabaseBreaker => {
 
   const failed = Effect.fnUntraced(function* (started: number, why: unknown) {
     const before = state.current
-    // The database has answered another query since this one began, so it is available.
+    // The database has answered another query since this query began, so it is available.
     if (started < before.answeredAt || before.away) return
     const failingSince = Math.min(before.failingSince ?? started, started)
     const away = (yield* monotonicMs) - failingSince >= awayAfterMs
@@ -96,6 +96,6 @@ export const watch = Effect.gen(function* () {
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })
     )
   })
-  const probeSafely = logDefects("The check whether the database answers failed unexpectedly; repeating it in 500 ms")(probe)
+  const probeSafely = logDefects("The probe of the database failed unexpectedly; retrying in 500 ms")(probe)
   yield* Effect.forkScoped(Effect.repeat(probeSafely, Schedule.spaced(probeInterval)))
 })

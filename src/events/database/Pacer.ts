@@ -14,7 +14,7 @@ export interface Pacer {
 /** A background job with more events than this to process has a backlog: about one second of full load. */
 export const backlog = 16_384
 
-/** Time over which an iteration is spread: less than a second, so that it ends before the next one begins. */
+/** Time over which an iteration is spread: less than a second, so that it ends before the next iteration begins. */
 const spread = Duration.millis(800)
 
 /** Creates a pacer that never waits. It is used for a backlog, and while a reader waits for the result. */

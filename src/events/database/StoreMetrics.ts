@@ -21,12 +21,12 @@ export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
 
 export const appendWait = Metrics.histogram("vatproof.append.wait.duration", appendBoundaries, {
   unit: "s",
-  description: "Time a command waited for its round trip to begin"
+  description: "Time that a command waited until its append to the log began"
 })()
 
 export const appendDuration = Metrics.histogram("vatproof.append.duration", appendBoundaries, {
   unit: "s",
-  description: "Time of a round trip, with retries"
+  description: "Duration of an append to the log, including retries"
 })()
 
 /** Attributes: `db.system.name`, and `error.type` of a failed query. */

@@ -47,13 +47,13 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
     if (Cause.hasInterruptsOnly(exit.cause)) return yield* rows.defer(mail, "interrupted", Duration.zero)
     const failure = Option.getOrElse(Cause.findErrorOption(exit.cause), () => new MailDeferred({ reason: "defect" }))
     if (failure._tag === "MailRefused") {
-      yield* Effect.logWarning(`Mail ${mail.mailId} was refused permanently (${failure.reason})`)
+      yield* Effect.logWarning(`The mail server refused mail ${mail.mailId} permanently (${failure.reason}); it is not retried`)
       return yield* rows.settle(mail, "refused", failure.reason)
     }
     const wait = yield* backoff(mail.attempts, pace)
     const seconds = Math.ceil(Duration.toSeconds(wait))
     yield* Effect.logWarning(
-      `Mail ${mail.mailId} was not accepted (${failure.reason}): attempt ${mail.attempts + 1} follows in ${seconds} s`
+      `Mail ${mail.mailId} could not be delivered (${failure.reason}); retrying in ${seconds} s (attempt ${mail.attempts + 1})`
     )
     return yield* rows.defer(mail, failure.reason, wait)
   })
@@ -67,7 +67,7 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(Effect.exit(restore(Effect.raceFirst(mailer.deliver(mail), claimLost))), (exit) => record(mail, exit))
     ).pipe(
-      // The mail is sent again when its lease expires.
+      // Without a stored result, a replica sends the mail again after its lease has expired.
       Effect.catchTag("StoreUnavailable", (error) =>
         Effect.logError(`The result of mail ${mail.mailId} could not be stored; the mail may be sent again`, error.cause)
       )
@@ -93,7 +93,7 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
   yield* Effect.addFinalizer(() => Effect.timeoutOption(FiberSet.awaitEmpty(deliveries), pace.grace))
   const wake = yield* Queue.sliding<void>(1)
 
-  /** Starts the delivery of a mail that is due, and returns whether there was one. Waits while `maxConcurrent` deliveries run. */
+  /** Starts the delivery of a mail that is due. Returns false if no mail is due. Waits while `maxConcurrent` deliveries run. */
   const iteration = Effect.gen(function* () {
     yield* slots.take(1)
     const { claimed, settled } = yield* rows.claim.pipe(Effect.onError(() => slots.release(1)))

@@ -1,6 +1,6 @@
 /**
- * Finds, erases and holds personal documents. Each change is recorded by an event. vatproof.append changes the documents in the
- * transaction that stores this event, so both happen or neither.
+ * Finds, erases and holds personal documents. Each change is recorded by an event. vatproof.append stores this event and changes
+ * the documents in one transaction.
  */
 import { Array as Arr, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
@@ -96,7 +96,7 @@ const make = Effect.gen(function* () {
     }),
     /** Erases the documents that are not on legal hold, and returns their positions. Can be repeated after an interruption. */
     erase: (subject: PersonalSubject) =>
-      // Spooled chunks of batches are erased first. A chunk that moves to the log meanwhile is then found in the log.
+      // Erases the spooled chunks of batches first: a chunk that is appended meanwhile is then found in the log.
       Effect.andThen(
         eraseUploads(subject),
         again(
@@ -131,7 +131,7 @@ const itemsDocument = Schema.fromJsonString(BatchItemsDocument)
 const decodeItems = Schema.decodeSync(itemsDocument)
 const encodeItems = Schema.encodeSync(itemsDocument)
 
-/** Removes the other items from the document of a chunk, because they may be about other people. */
+/** Removes the items with other VAT IDs from the document of a chunk, because they may be about other people. */
 const onlyItemsOf = (vatId: string, row: PersonalRow): PersonalRow => {
   if (row.document === null || row.vat_ids === null) return row
   const { custom_ids, malformed } = decodeItems(row.document)
@@ -155,7 +155,7 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":
-        // Events of a claimed key name the account that had the key then, or no account.
+        // An event may name a former account of its key, or no account. Therefore also selects by the account's current keys.
         return sql`(e.data ->> 'account_id' = ${subject.accountId} OR coalesce('key-' || (e.data ->> 'key_id'), e.stream_id) = ANY (ARRAY(
           SELECT 'key-' || key_id FROM vatproof.api_keys WHERE account_id::text = ${subject.accountId})))`
     }
@@ -197,7 +197,7 @@ const makeEraseUploads = Effect.map(SqlClient.SqlClient, (sql) => (subject: Pers
   }
 })
 
-/** Creates a function that appends an event which changes documents. Fails with DocumentsChanged if one of them changed meanwhile. */
+/** Creates a function that appends an event which changes documents. Fails with DocumentsChanged if a document changed meanwhile. */
 const makeChange = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (positions: ReadonlyArray<number>, event: DomainEvent) {
     if (positions.length === 0) return

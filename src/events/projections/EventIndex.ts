@@ -10,7 +10,7 @@ import * as Projection from "#events/projections/Projection.ts"
 /** Name of the projection and of its table in the schema vatproof. */
 export const eventIndex = "event_index"
 
-/** The projection. Its `apply` inserts missing rows and corrects different ones. */
+/** Creates the projection. Its `apply` inserts missing rows and corrects rows that differ. */
 export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
   const apply = SqlSchema.findOne({
     Request: Projection.ProjectionBatch,

@@ -45,7 +45,7 @@ export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   }
 }
 
-/** Maximum number of events per step. A step locks the projection's row for a few hundredths of a second. Large steps cost least. */
+/** Maximum number of events per step. A step locks the projection's row for a few hundredths of a second. Larger steps cost less per event. */
 export const maxStep = 5_000
 
 /** Progress of a projection: the next `position` to apply, the `head` of the log, and the `version` of the rules that filled the table. */
@@ -53,7 +53,7 @@ export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.Bi
 
 /**
  * Creates a function that advances a projection by up to `atMost` events in one transaction and returns its progress. It waits while
- * another replica advances the projection, and does not change a table with a newer version.
+ * another replica advances the projection. It changes nothing if a newer version of the program has filled the table.
  */
 export const makeStep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -12,8 +12,9 @@ import { Changes, LogGap, type Projection } from "#events/projections/Projection
 import type { ProjectionDefinition } from "#events/projections/Projections.ts"
 import { differences, type TableProjection, tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 
-/** Events per step, and the maximum number of events that are applied under the lock of the log. */
+/** Events per step. */
 const stepSize = 50_000
+/** Maximum number of events that are applied under the lock of the log. */
 const maxLocked = 5_000
 
 /** Numbers of the rows that a rebuild corrected in the projection `name`. */
@@ -30,7 +31,7 @@ export const run = Effect.fn("ProjectionRebuild.run")(
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
     const counted = makeSum(progress)
-    // Each of the two parts occupies one processor of the database.
+    // Rebuilds inline and asynchronous projections concurrently, because each part occupies only one processor of the database.
     const rebuilt = yield* Effect.all(
       [
         inline.length === 0 ? Effect.succeed([]) : rebuildInline(inline, counted()),
@@ -116,7 +117,7 @@ const putLogRight = (
 
 /**
  * Corrects a table from the temporary table of the same name. A wrong row is deleted before its correct form is inserted, because two
- * wrong rows may each have the unique value of the other.
+ * wrong rows may have swapped values in a unique column.
  */
 const putRight = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (table: TableProjection) {
@@ -149,7 +150,7 @@ const putRight = (sql: SqlClient.SqlClient) =>
 const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: Projection, progress: Progress) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
-  // The row is locked first: a statement that waits for a lock sees no event that was appended meanwhile.
+  // Locks the row in a statement of its own: a statement that waits for a lock sees no event that is appended during the wait.
   const lock = sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
     ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version`
   const setPosition = SqlSchema.findOne({

@@ -27,8 +27,8 @@ const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
 
 /**
- * Progress of a projection. `lag` is the number of events that are not applied, and `stalled_ms` the time without progress while there
- * are such events. An `outdated` projection has an older version than this program.
+ * Progress of a projection. `lag` is the number of events that are not applied yet. `stalled_ms` is the time without progress, 0 if
+ * `lag` is 0. An `outdated` projection has an older version than this program.
  */
 export interface ProjectionState {
   readonly name: string
@@ -64,7 +64,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const catchUp = (projection: Projection) =>
     Effect.flatMap(access.look(projection.name), (progress) => moveTo(projection, progress, Pacer.atOnce(maxStep)))
 
-  /** Advances a projection in the background. Does nothing if a replica has just advanced it: more replicas must not cause smaller steps. */
+  /** Advances a projection in the background. Does nothing if a replica has just advanced it, so that more replicas do not cause smaller steps. */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
     const progress = yield* access.look(projection.name)
     const { head, movedAgoMs, position } = progress
@@ -77,7 +77,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
   for (const projection of projections) {
-    // All readers that arrive while one iteration runs share the next one.
+    // All readers that arrive while an iteration runs share the next iteration.
     const join = yield* GroupCommit.make({
       run: (waiting: ReadonlyArray<undefined>) =>
         Effect.as(
@@ -102,7 +102,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   }
 })
 
-/** Bounds an iteration for readers. A gap in the log fails at once: retrying cannot close it. */
+/** Limits the time of an iteration that readers wait for. Fails at once if the log has a gap, because a retry cannot close it. */
 const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
   iteration.pipe(
     Effect.catchTag("LogGap", (gap) => Effect.succeed(gap)),
@@ -145,7 +145,7 @@ const progressColumns = `p.name, p.version, p.position, l.next_position AS head,
 
 /** Creates the queries that read and initialise the positions of projections. */
 const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
-  // A projection without events to apply does not advance, so the time starts with the first unapplied event.
+  // A projection does not advance while the log has no new events, so `stalled_ms` starts with the first unapplied event.
   const findProgress = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Schema.BigInt), stalled_ms: Schema.BigInt }),
@@ -197,7 +197,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** The progress of each projection. Does not advance any. */
+/** Reads the progress of each projection without advancing it. */
 export const list = Effect.flatMap(makeAccess, (access) => access.list.pipe(QueryPolicy.withRetry(retryFor)))
 
 export class Projections extends Context.Service<Projections, Effect.Success<ReturnType<typeof make>>>()(

@@ -4,7 +4,7 @@ import type { Array as Arr } from "effect"
 import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** The id of the log. There is only one. */
+/** The id of the only log in a database. */
 export const logId = 0
 
 /** Appends events to one stream, together or not at all. */
@@ -13,20 +13,20 @@ export interface AppendCommand {
   /** The version that the stream must have; null for any version. */
   readonly expectedVersion: number | null
   readonly events: Arr.NonEmptyReadonlyArray<DomainEvent>
-  /** Units charged to a meter, which may not exceed `cap`. */
+  /** Charges `units` to a meter, whose total must not exceed `cap`. */
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   readonly precondition?: Precondition | undefined
   /** The rate window that counts the command, and the maximum number of calls in it. */
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
-  /** Ids of the events, in the same order. Events without one get a generated id. */
+  /** Ids of the events, in the same order. Further events get generated ids. */
   readonly identities?: ReadonlyArray<EventIdentity> | undefined
   /** True if another attempt or replica, which computed the same ids, may have stored the command before. */
   readonly mayBeStored?: boolean | undefined
 }
 
 /**
- * The cached values that a command relies on: the identity epoch in which its caller was read, and the newest answer for `key` with the
- * position `asOf` of the last event about that answer. Null for a value that the command does not use.
+ * The cached values that a command relies on; null for a value that it does not use. `epoch` is the identity epoch, which every change
+ * of a key or plan increases, when the caller was cached. `asOf` is the position of the last event about the cached answer for `key`.
  */
 export interface Precondition {
   readonly epoch: number | null

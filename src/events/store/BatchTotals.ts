@@ -2,8 +2,8 @@
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 
 /**
- * Numbers the names (of streams, meters or rate windows) from 1, and sums up what the batch adds to each. Also computes the room of each:
- * the largest value before the batch at which all commands of the batch stay within their caps.
+ * Numbers the names (of streams, meters or rate windows) from 1, and sums up what the batch adds to each. Also computes the room of
+ * each name: the largest value before the batch with which all commands of the batch stay within their caps.
  */
 export class BatchTotals {
   private readonly numbers = new Map<string, number>()

@@ -13,8 +13,9 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of calls that one statement counts, and of calls that wait. */
+/** Maximum number of calls that one statement counts. */
 const maxBatch = 500
+/** Maximum number of calls that wait for a statement. */
 const maxWaiting = 20_000
 /** Maximum attempts to count a batch. Each attempt leaves out the callers whose cached identity is outdated. */
 const maxAttempts = 3

@@ -24,7 +24,7 @@ import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/
 import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
-/** All event types that the log can contain. A test keeps a stored example of each version readable. */
+/** All event types that the log can contain. A test decodes a stored example of each version of each type. */
 export const eventTypes = [
   AccountClosed,
   AccountRegistered,

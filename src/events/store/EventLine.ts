@@ -51,7 +51,7 @@ export interface ReadLine {
   readonly personal: string | null | undefined
 }
 
-/** As `parse`, but also returns the parsed data and the personal document. */
+/** Parses the line of an event like `parse`, and also returns the parsed data and the personal document. */
 export const parseWhole = (line: string): Result.Result<ReadLine, MalformedLine> =>
   Result.gen(function* () {
     const canonical = (value: unknown) =>

@@ -19,9 +19,11 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 import { bytesOfTraceId } from "#events/store/TraceParent.ts"
 
-/** Maximum commands per batch, maximum waiting commands, and the time for which a batch is retried during an outage. */
+/** Maximum number of commands per batch. */
 const maxBatch = 256
+/** Maximum number of commands that wait for a batch. */
 const maxWaiting = 20_000
+/** Time for which a batch is retried during an outage. */
 const retryFor = "5 seconds"
 
 const make = Effect.gen(function* () {

@@ -10,8 +10,9 @@ import { logId } from "#events/store/AppendCommand.ts"
 
 const turnEvery = "1 minute"
 
-/** Maximum rows per DELETE, so that it stays short, and maximum number of DELETEs of rate windows per iteration. */
+/** Maximum number of rows that one DELETE deletes, so that it stays short. */
 const sweepMax = 5_000
+/** Maximum number of DELETEs of rate windows per iteration. */
 const sweepsMax = 100
 
 const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -40,7 +41,7 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   ]
   const warn = (error: SqlError) =>
     Effect.logWarning("Deleting expired rows or creating partitions in the database failed; retrying in a minute", error)
-  // A failed part does not stop the others.
+  // A failed part does not stop the other parts.
   return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
     logDefects("Deleting expired rows or creating partitions in the database failed; retrying in a minute")
   )

@@ -49,7 +49,7 @@ export const digestIn = (data: unknown): Option.Option<string> =>
     ? Option.some(data.personal_sha256)
     : Option.none()
 
-/** Returns whether a document is kept as signed, erased, or altered. `digest` is the one in the document's event. */
+/** Returns the state of a document. `digest` is the SHA-256 in the document's event. A missing document (undefined) is altered. */
 export const stateOf = (sha256Hex: (text: string) => string, digest: string, stored: Stored): "kept" | "erased" | "altered" => {
   if (stored === null) return "erased"
   return stored !== undefined && sha256Hex(stored) === digest ? "kept" : "altered"
@@ -66,7 +66,7 @@ export const makeVerified = Effect.gen(function* () {
   const crypto = yield* Crypto
   const integrity = yield* Integrity
 
-  // LIMIT 1 prevents a join that reads all documents.
+  // LIMIT 1 keeps the planner from a join that reads all documents.
   const find = SqlSchema.findAll({
     Request: Schema.Array(Schema.Int),
     Result: Schema.Struct({ position: Schema.BigInt, document: Schema.NullOr(Schema.String) }),
@@ -85,7 +85,10 @@ export const makeVerified = Effect.gen(function* () {
     const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
     for (const [position, digest] of digests) {
       if (stateOf(crypto.sha256Hex, digest, documents.get(position)) === "altered") {
-        return yield* integrity.refuse("event", `The personal document of position ${position} is not the one that was signed`)
+        return yield* integrity.refuse(
+          "event",
+          `The personal document at position ${position} does not match the digest in its event`
+        )
       }
     }
     return documents

@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 
 /**
  * Numbers of accepted validations without an answer: `waiting` for the next attempt, `running` on a replica, or paused because the
- * `quota` of their key is used up. `oldestMs` is the age of the oldest one that is not paused, in milliseconds; 0 without one.
+ * `quota` of their key is used up. `oldestMs` is the age in milliseconds of the oldest validation that is not paused; 0 if there is none.
  */
 export interface TaskCounts {
   readonly waiting: number
