@@ -154,8 +154,8 @@ const maxNamesakes = 5
 const maxKeys = 10_000
 
 /**
- * Selects one key by `keyId`, or the keys of `accountId`, or (if both are null) the keys with usage. `meter` is the name of their meter,
- * with the placeholder.
+ * Selects one key by `keyId`, or the keys of `accountId`, or (if both are null) the keys with usage. `meter` is the
+ * name of a key's meter with `keyPlaceholder` in place of the key's id.
  */
 interface KeyQuery {
   readonly meter: string

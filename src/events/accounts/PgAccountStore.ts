@@ -102,7 +102,7 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       const inOrder = yield* Effect.forEach([firstId, secondId].toSorted(), open)
       const [first, second] = firstId < secondId ? inOrder : inOrder.toReversed()
-      if (first === undefined || second === undefined) return yield* Effect.die("Two accounts are opened")
+      if (first === undefined || second === undefined) return yield* Effect.die("AccountStore.changeBoth must open two accounts")
       const now = yield* DateTime.now
       const [ofFirst, ofSecond] = yield* decide(first.state, second.state, now)
       const commands = [...commandOf(firstId, first.version, ofFirst), ...commandOf(secondId, second.version, ofSecond)]

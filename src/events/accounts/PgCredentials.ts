@@ -1,4 +1,4 @@
-/** Reads and changes the credentials of accounts: the password hash and the epoch of the login tokens. */
+/** Reads and changes the credentials of accounts: the password hash, and the token epoch. A new epoch invalidates all login tokens. */
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { emailKey } from "#domain/email/EmailAddress.ts"

@@ -17,7 +17,7 @@ const hour = Duration.hours(1)
 const pollEvery = "1 minute"
 const writesAtOnce = 64
 
-/** Counts of logins since `since`. The `alone` logins were successful and got an event each; `succeeded` counts the further ones. */
+/** Counts of logins since `since`. `alone` successful logins have an event each; `succeeded` counts the successful logins after these. */
 interface Tally {
   readonly since: DateTime.Utc
   alone: number
@@ -72,7 +72,7 @@ const make = Effect.gen(function* () {
         ...[...clients].map(([subject, tally]) => ({ kind: "client", tallies: clients, subject, tally }) as const)
       ].filter(({ tally }) => DateTime.isLessThanOrEqualTo(tally.since, time)),
       ({ kind, subject, tallies, tally }) => {
-        // Logins during the write begin the next tally.
+        // Deletes the tally before the write, so that logins during the write are counted in a new tally.
         tallies.delete(subject)
         return Effect.catchTag(write(kind, subject, tally), "StoreUnavailable", () =>
           Effect.sync(() => {

@@ -11,8 +11,9 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of answers that one statement reads, and of callers that wait. */
+/** Maximum number of answers that one statement reads. */
 const maxBatch = 500
+/** Maximum number of callers that wait for a statement. */
 const maxWaiting = 20_000
 
 /** Returns the finding for an answer that differs from its event. An answer is compared when a process caches it, not at each cache hit. */

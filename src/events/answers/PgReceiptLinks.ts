@@ -27,7 +27,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-/** Maximum attempts of a change. An attempt fails if another link of the receipt is changed meanwhile. */
+/** Maximum retries of a change. A change is retried if another request changed a link of the same receipt meanwhile. */
 const maxDecisions = 5
 
 const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
@@ -122,7 +122,7 @@ const make = Effect.gen(function* () {
     if (expiresAtSeconds * 1000 <= (yield* Clock.currentTimeMillis)) return yield* new ReceiptLinkNotFound({})
     const link = (yield* linksOf(receiptId)).links.get(linkId)
     if (link === undefined || link.isRevoked) return yield* new ReceiptLinkNotFound({})
-    // The links of a closed account end, because its owner can no longer revoke them.
+    // The links of a closed account are invalid, because its owner can no longer revoke them.
     if (!(yield* isAccountOpen(link.keyId))) return yield* new ReceiptLinkNotFound({})
     return yield* receipts.find(link.keyId, receiptId)
   })

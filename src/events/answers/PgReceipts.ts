@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
 
   const page = Effect.fn("PgReceipts.page")(function* ({ before, limit, ownerId, targetVatId }: ReceiptPageRequest) {
     const ending = targetVatId === null ? "" : `/${targetVatId}`
-    // One row more than the limit shows whether another page follows.
+    // Reads one row more than the limit, to find out whether another page follows.
     const rows = yield* findPage({ ownerId, ending, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }).pipe(
       QueryPolicy.withRetry(retryFor)
     )
@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
   return ReceiptReader.of({ find, holderOf, page })
 })
 
-/** Creates a function that returns whether an API key belongs to an account now. This account may read all receipts of the key. */
+/** Creates a function that returns whether an account owns an API key now. The current owner may read all receipts of the key. */
 const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.String,
@@ -96,7 +96,7 @@ const makeHasKey = Effect.map(SqlClient.SqlClient, (sql) => {
     find(keyId).pipe(QueryPolicy.withRetry(retryFor), Effect.map(Option.exists(({ account_id }) => account_id === accountId)))
 })
 
-// Finds a page of receipts. `ownerId` is the id of a key, or of an account with several keys. LIMIT 1 prevents a join that reads the whole log.
+// Finds a page of receipts. `ownerId` is the id of a key or of an account. LIMIT 1 keeps the planner from a join that reads the whole log.
 const makeFindPage = Effect.map(SqlClient.SqlClient, (sql) =>
   SqlSchema.findAll({
     Request: Schema.Struct({ ownerId: Schema.String, ending: Schema.String, before: Schema.Int, limit: Schema.Int }),

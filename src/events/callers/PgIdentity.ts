@@ -15,8 +15,9 @@ import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of keys that one statement looks up, and of callers that wait. */
+/** Maximum number of keys that one statement looks up. */
 const maxBatch = 500
+/** Maximum number of callers that wait for a statement. */
 const maxWaiting = 20_000
 
 const KeyRow = Schema.Struct({

@@ -58,7 +58,7 @@ const commandOf = ({ admitted, caller, event, identity, newStream, repeats, unit
 })
 
 /**
- * Returns the ids of the answer's event, then those of ValidationAccepted if this append stores it too. The id of
+ * Returns the ids of the answer's event, then the ids of ValidationAccepted if the command also appends that event. The id of
  * ValidationAccepted is the id of the task.
  */
 const identitiesOf = ({ accepted, causationId, eventId }: IdentifiedEvent): ReadonlyArray<EventIdentity> => [

@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
     Result: Schema.Struct({ granted: Schema.Boolean }),
     execute: ({ bucket, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${BigInt(ms)}) AS granted`
   })
-  // Not retried: if the response of an attempt is lost, a retry finds the lease that this attempt acquired.
+  // Not retried: after a lost response, a retry would find the lease that the first attempt acquired, and report it as taken.
   const acquireLease = (bucket: string, length: Duration.Input) =>
     findLease({ bucket, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
       QueryPolicy.withRetry("0 millis"),
@@ -63,7 +63,7 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Converts milliseconds to whole seconds, rounded up and at least 1, so that a client which waits this long is not too early. */
+/** Converts milliseconds to whole seconds, rounded up and at least 1, so that a client does not retry too early. */
 const wholeSeconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
 
 export const layer = Layer.effect(RateLimiter, make)

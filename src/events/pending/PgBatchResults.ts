@@ -27,7 +27,7 @@ const Task = Schema.Struct({
 })
 
 const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
-  // LIMIT 1 prevents a join that reads the whole log.
+  // LIMIT 1 keeps the planner from a join that reads the whole log.
   const at = sql`CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e`
   const columns = sql.literal(StoredEvent.columnsOf("e"))
   return {
@@ -55,7 +55,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Creates a function that returns the answers of events by position. An event that repeats a cached answer names the event that has it. */
+/** Creates a function that returns the answers of events by position. An event that repeats a cached answer names the event with the answer. */
 const makeAnswers = Effect.gen(function* () {
   const { findAt } = yield* makeQueries
   const { verified } = yield* SignedLeaves.make
@@ -82,7 +82,7 @@ const makeAnswers = Effect.gen(function* () {
   })
 })
 
-/** Returns the items of a chunk as the client sent them. `task` is the item whose answer applies: the item itself, or the one that it repeats. */
+/** Returns the items of a chunk as the client sent them. `task` is the item whose answer applies: the item itself, or the item that it duplicates. */
 const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: string | null) {
   const { duplicate_of, first, vat_ids } = yield* decodeItems(event.data)
   const sent = document === null ? null : yield* decodeItemsDocument(document)

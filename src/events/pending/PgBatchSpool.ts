@@ -40,7 +40,7 @@ const Spooled = Schema.Struct({
 
 type Spooled = typeof Spooled.Type
 
-/** A cancelled batch. `item` is its first pending item, null without one. `is_spooled` is true if a chunk is not in the log yet. */
+/** A cancelled batch. `item` is its first pending item, null if no item is pending. `is_spooled` is true if a chunk is not in the log yet. */
 const Cancelled = Schema.Struct({
   batch_id: Schema.String,
   account_id: Schema.String,
@@ -86,7 +86,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   }),
   release: (batchId: string, first: number, count: number, waitMs: bigint, failure: string | null) =>
     sql`SELECT vatproof.release_items(${batchId}::uuid, ${first}::int, ${count}::int, ${waitMs}, ${failure})`,
-  // Reads one snapshot, in which a chunk is either spooled or in the log. LIMIT prevents a plan that reads all items.
+  // Reads one snapshot, in which a chunk is either spooled or in the log. LIMIT keeps the planner from reading all items.
   nextCancelled: SqlSchema.findOneOption({
     Request: Schema.BigInt,
     Result: Cancelled,
@@ -97,7 +97,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   })
 }))
 
-/** Creates `accept`: assigns the chunks of an upload to its batch and appends BatchAccepted. Returns false if it is stored already. */
+/** Creates `accept`: assigns the chunks of an upload to its batch and appends BatchAccepted. Returns false if that event is stored already. */
 const makeAccept = Effect.gen(function* () {
   const events = yield* EventStore
   const queries = yield* makeQueries
@@ -140,7 +140,7 @@ const makeAccept = Effect.gen(function* () {
   })
 })
 
-/** Creates `openNext`: appends the items of the next spooled chunk and returns the chunk; null if none was appended. */
+/** Creates `openNext`: appends the items of the next spooled chunk and returns the chunk; null if no chunk was appended. */
 const makeOpenNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
@@ -187,7 +187,7 @@ const makeOpenNext = Effect.gen(function* () {
 
 /**
  * Creates `endNext`: cancels the pending items of one chunk, in the first batch that was cancelled after position `after`. Returns the
- * position for the next call; null if there is no such batch, or if it only waits for chunks that are still spooled.
+ * position for the next call; null if there is no such batch, or if its remaining items are still spooled.
  */
 const makeEndNext = Effect.gen(function* () {
   const crypto = yield* Crypto

@@ -60,7 +60,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
           SELECT t.state, t.member_state, coalesce(t.failure = 'QUOTA', false) AS waits, count(*) AS count
           FROM vatproof.tasks t WHERE t.batch_id = u.batch_id GROUP BY 1, 2, 3) AS c`
     }),
-    // LIMIT prevents a plan that reads all items.
+    // LIMIT keeps the planner from reading all items.
     countOpen: SqlSchema.findOne({
       Request: Schema.Struct({ keyId: Schema.String, limit: Schema.Int }),
       Result: Schema.Struct({ count: Schema.BigInt }),

@@ -37,7 +37,7 @@ const Claimed = Schema.Struct({
   is_cancelled: Schema.NullOr(Schema.Boolean)
 })
 
-/** Creates the functions that claim, keep and defer tasks. A claim is not retried: if its response is lost, the leases expire. */
+/** Creates the functions that claim tasks, renew their leases and defer them. A claim is not retried: after a lost response the leases expire. */
 const makeSchedule = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto

@@ -72,8 +72,8 @@ interface Names {
 const erased: Names = { company_name: null, company_address: null }
 
 /**
- * Returns name and address from the event of an answer. The BZSt discloses neither, so for a receipt they are the official ones, as in
- * vatproof.latest. `document` is null once erased.
+ * Returns the company name and address of an answer from its personal document, which is null once erased. The BZSt discloses neither, so
+ * a receipt's document has the official name and address from an earlier answer.
  */
 export const namesIn = Effect.fnUntraced(function* ({ type }: StoredEvent, document: string | null) {
   if (document === null) return erased
@@ -144,7 +144,7 @@ const makeAnswers = Effect.gen(function* () {
   return { at, outcomeAt }
 })
 
-/** Parses a stored VAT ID. A malformed one is a defect, because it was parsed before it was stored. */
+/** Parses a stored VAT ID. A malformed VAT ID is a defect, because only valid VAT IDs are stored. */
 const vatIdOf = (text: string) => Result.match(VatIds.parse(text), { onFailure: Effect.die, onSuccess: Effect.succeed })
 
 const makeQueries = Effect.gen(function* () {
@@ -241,7 +241,7 @@ const make = Effect.gen(function* () {
     Effect.map(rowOf(keyId, validationId), (row) => Option.map(Option.fromUndefinedOr(row), summaryOf))
 
   const page = Effect.fn("PgValidationReader.page")(function* ({ before, limit, ...filter }: ValidationPageRequest) {
-    // One row more than the limit shows whether another page follows.
+    // Reads one row more than the limit, to find out whether another page follows.
     const request = { ...filter, before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
     const rows = yield* queries.findPage(request).pipe(QueryPolicy.withRetry(retryFor))
     const shown = rows.slice(0, limit)
