@@ -80,7 +80,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
   if (key.note !== null) yield* remark(key.note)
   for (const position of adopted)
     yield* remark(
-      `With the event at position ${position} an operator adopted the log: only checkpoints kept elsewhere prove the events before it.`
+      `An operator adopted the log (event at position ${position}). Only checkpoints kept outside the database prove the events before that position.`
     )
   if (count > 0) return yield* new LogAltered({ message: `The ${what} was altered: ${found}` })
 })
@@ -97,7 +97,7 @@ const record = Effect.fnUntraced(
   Effect.catchCause(() => remark("The verification could not be recorded in the log. Its result is not affected."))
 )
 
-/** The options that the database, an export and a proof have in common. */
+/** The options that apply to the verification of a database, an export and a proof. */
 interface VerifyFlags {
   readonly json: boolean
   readonly fast: boolean
@@ -106,7 +106,7 @@ interface VerifyFlags {
   readonly witness: ReadonlyArray<string>
 }
 
-/** Returns the checkpoints in the given files, and those that the service stored in DATA_DIR when it saw them. */
+/** Returns the checkpoints in the given files, and the checkpoints that the service stored in DATA_DIR. */
 const keptCheckpoints = Effect.fnUntraced(function* (files: ReadonlyArray<string>, { verifiers }: VerifierKeys.UsedKeys) {
   const fs = yield* FileSystem.FileSystem
   const given = yield* Effect.forEach(files, (at) => Effect.map(fs.readFileString(at), (note) => ({ note, at })))
@@ -164,7 +164,7 @@ const verifyExport = Effect.fnUntraced(
       extent: report.extent
     })
     for (const at of report.uncompared)
-      yield* remark(`The checkpoint in ${at} was not compared, because it ends outside of the export.`)
+      yield* remark(`The checkpoint in ${at} was not compared, because its last event is not in the export.`)
   },
   Effect.provideService(Crypto, pureCrypto)
 )
@@ -190,7 +190,7 @@ ${event ?? `${leaf}\n(The data of the event was not verified: add the event with
   if (used.note !== null) yield* remark(used.note)
 })
 
-/** An option has no effect on this verification. If it were ignored, a success would seem to cover more than was verified. */
+/** An option has no effect on this verification. If the command ignored the option, its success would seem to cover more than it verified. */
 class UnusedOption extends Schema.TaggedError<UnusedOption>()("UnusedOption", { message: Schema.String }) {}
 
 interface Sources {

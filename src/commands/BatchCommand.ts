@@ -39,7 +39,7 @@ const decodeBatch = HttpClientResponse.schemaBodyJson(Batch)
 const Problem = Schema.Struct({ error: Schema.Struct({ message: Schema.String }) })
 const decodeProblem = HttpClientResponse.schemaBodyJson(Problem)
 
-/** Fails with the message of the error body, or with the status of a response without one. */
+/** Fails with the message of the error body or, if the response has no error body, with its status. */
 const refusal = (response: HttpClientResponse.HttpClientResponse) =>
   decodeProblem(response).pipe(
     Effect.map(({ error: { message } }) => message),
@@ -47,7 +47,7 @@ const refusal = (response: HttpClientResponse.HttpClientResponse) =>
     Effect.flatMap((message) => Effect.fail(new BatchFailed({ message })))
   )
 
-/** Returns the code or message of the innermost error, for example ECONNREFUSED: the outer ones say only that the transport failed. */
+/** Returns the code or message of the innermost error, for example ECONNREFUSED. Outer errors say only that the transport failed. */
 const reasonOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return reasonOf(error.cause)
   if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
@@ -98,7 +98,7 @@ const getBatch = (execute: Execute, batchId: string, wait: string) =>
     Effect.flatMap(decodeBatch)
   )
 
-/** Waits until no item is pending, or until the batch is paused, which may last a month. */
+/** Waits until no item is pending or the batch is paused. A pause may last a month, so the command does not wait for its end. */
 const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   const progress = yield* Progress.make("items answered")
   let batch = first

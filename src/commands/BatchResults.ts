@@ -1,8 +1,8 @@
-/** Saves the results of a batch as a file, which is complete or not written at all. */
+/** Saves the results of a batch to a file. An incomplete transfer writes no file. */
 import { Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { HttpClientRequest, type HttpClientResponse } from "effect/http"
 
-/** Maximum time between two parts of the results. */
+/** Maximum pause in the transfer of the results. */
 const timeout = "60 seconds"
 
 /** First characters of the last row of results. No other row starts with them, because cells with the caller's values are quoted. */

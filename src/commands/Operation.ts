@@ -18,7 +18,6 @@ export const limit = Flag.Int("limit").pipe(
   Flag.withDescription("Number of rows, 1 to 1000")
 )
 
-/** A calendar month in UTC. */
 export const month = Flag.String("month").pipe(
   Flag.filter(
     (text) => /^\d{4}-(?:0[1-9]|1[0-2])$/u.test(text),
@@ -80,7 +79,7 @@ export const asOperator = <A, E, R>(
     return yield* Effect.provideService(command, RequestContext, { ...noRequest, operator: { actor, reason: given } })
   })
 
-/** Prints `data` as JSON, or else `words`. Replaces control characters, because both may quote text from outside. */
+/** Prints `data` as JSON, or else `words`. Replaces control characters, because both may contain untrusted text. */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
   Console.log(asJson ? escaped(JSON.stringify(data, null, 2)) : printable(words))
 

@@ -23,7 +23,7 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
 const retryFor = "3 seconds"
-/** A projection is stalled if events wait for it and none was applied for this time. A running service looks for new events once a second. */
+/** A projection is stalled if it has unapplied events and applied none for this time. A running service looks for new events once a second. */
 const stalledAfterMs = 10_000
 
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {

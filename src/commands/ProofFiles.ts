@@ -1,4 +1,4 @@
-/** Reads a proof and its event from the file formats that users have. */
+/** Reads a proof and its event from files: a .tlog-proof file or a JSON response of the API, and a file with the event. */
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 
@@ -18,8 +18,8 @@ const lineOf = (value: unknown, file: string) =>
   )
 
 /**
- * Returns the proof in `file`, which is a proof or the JSON response of GET /v1/audit/proofs, and its event. The event is the one in
- * `eventFile`, or else the one in the response, or null.
+ * Returns the proof in `file`, which is a proof or the JSON response of GET /v1/audit/proofs, and its event. The event comes from
+ * `eventFile`, otherwise from the response, otherwise it is null.
  */
 export const proofFiles = Effect.fnUntraced(function* (file: string, eventFile: Option.Option<string>) {
   const fs = yield* FileSystem.FileSystem

@@ -2,13 +2,13 @@
 import { DateTime } from "effect"
 import { printable } from "#domain/kernel/PlainText.ts"
 
-/** One column: its heading, and its cell for a row. Numbers are right-aligned. */
+/** A column of a table. A column of numbers is right-aligned. */
 export interface Column<A> {
   readonly heading: string
   readonly cell: (row: A) => string | number | null
 }
 
-/** Formats the headings, and a line per row. Missing values are dashes. */
+/** Formats a table: a line with the headings, then a line per row. Missing values are dashes. */
 export const table = <A>(columns: ReadonlyArray<Column<A>>, rows: ReadonlyArray<A>): string => {
   const cells = rows.map((row) => columns.map((column) => column.cell(row)))
   const lines = [columns.map(({ heading }) => heading), ...cells.map((line) => line.map(textOf))]

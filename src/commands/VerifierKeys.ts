@@ -23,7 +23,7 @@ const howToGetKey =
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
-/** Returns the keys in `text`, which is keys or the path of a file with keys. A path, like a key, may contain plus signs. */
+/** Returns the keys in `text`, which is either keys or the path of a file with keys. Both may contain plus signs. */
 export const fromText = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
@@ -41,8 +41,8 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
   })
 
 /**
- * Returns the public keys of the log's signing keys that are configured on this machine; none if none are configured. The name of a key
- * is the name of its log, which is read from `checkpoint`.
+ * Returns the public keys of the signing keys that are configured on this machine, or None if none are configured. A key needs the name
+ * of its log, which is read from `checkpoint`.
  */
 const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
   const keys = yield* NotaryKeys.configuredKeys
@@ -57,7 +57,7 @@ const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
 })
 
 /**
- * Returns the keys to verify an export with: the given ones, else those of the configured service, else the one in the export. The
+ * Returns the keys to verify an export with: the given keys, else the keys configured on this machine, else the key in the export. The
  * key in an export proves that the export is consistent, but not who signed it.
  */
 export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>, directory: string) {

@@ -56,7 +56,7 @@ const keyIn = Effect.fnUntraced(function* (file: string) {
   return witnessOf(pureCrypto, yield* Effect.fromResult(parseSigner(pureCrypto, name, Redacted.make(text))))
 })
 
-/** Returns the last checkpoint of a log that was cosigned (null for the first), and a function that stores the next one. */
+/** Returns the last checkpoint of the log that the witness cosigned, or null, and a function that stores the next one. */
 const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

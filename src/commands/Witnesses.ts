@@ -22,7 +22,7 @@ export interface Sighting {
   readonly at: string
 }
 
-/** Returns the keys of witnesses. Each text is a key or the path of a file with a key. A path, like a key, may contain plus signs. */
+/** Returns the keys of witnesses. Each text is either a key or the path of a file with a key. Both may contain plus signs. */
 export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const read = Effect.fnUntraced(function* (text: string) {

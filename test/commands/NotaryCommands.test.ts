@@ -51,7 +51,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof notar
     const verified = yield* commandWith(settings, "audit", "verify")
     assert.match(
       verified.remarks,
-      /the event at position \d+ an operator adopted the log: only checkpoints kept elsewhere prove/u
+      /An operator adopted the log \(event at position \d+\)\. Only checkpoints kept outside the database prove/u
     )
 
     const service = yield* Fiber.join(waiting)
