@@ -1,4 +1,4 @@
-/** The whole service. layers/ composes its parts; nothing else composes layers. */
+/** The whole service as one layer. The modules in layers/ provide its parts. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Duration, Effect, Layer, Option } from "effect"
 import { admin, adminAddress, usualAdminPort } from "#app/layers/Admin.ts"
@@ -20,8 +20,8 @@ import * as Workers from "#infra/workers/Workers.ts"
 import * as WorkersAdmin from "#infra/workers/WorkersAdmin.ts"
 
 /**
- * The whole service as one layer. It listens as soon as the layer is built. At a stop, in-flight requests end first and the database
- * connection last. `adminPort` is the default admin port; 0 selects any free port.
+ * The service listens as soon as this layer is built. On shutdown, in-flight requests complete before the database connections close.
+ * `adminPort` is the default admin port; 0 selects any free port.
  */
 export const service = (defaults: DefaultSources = liveSources, adminPort = usualAdminPort) =>
   Readiness.layerServing.pipe(
@@ -40,15 +40,15 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
   )
 
 /**
- * Runs the service in `count` processes that share its port. This process
- * runs the embedded database, so the database outlives each of them.
+ * Runs the service in `count` worker processes that share its port. The parent process runs the embedded database, so that the
+ * database outlives every worker.
  */
 export const workers = (count: number) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
-      // After its requests, a worker has 20 seconds for pending mails, telemetry and its database connections.
+      // After `shutdownGrace`, a stopping worker has 20 seconds for mails in flight, the export of telemetry and its database connections.
       const stopTimeout = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
       const adminPorts = new Map<number, number>()
       const address = yield* adminAddress(usualAdminPort)

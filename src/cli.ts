@@ -18,16 +18,16 @@ import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** The requester that the simulated BZSt accepts: the test number that the BZSt publishes. */
+/** The German VAT ID in whose name the sandbox asks the simulated BZSt: the test number that the BZSt publishes. */
 const sandboxRequester = "DE123456789"
 
-/** An example address, which shows where the operator's contact address appears. */
+/** A placeholder, so that the sandbox shows where the operator's contact address appears. */
 const sandboxContact = "mailto:operator@example.com"
 
-/** The admin port of the sandbox: any free one, so that it does not conflict with another service. */
+/** Lets the sandbox take any free admin port, so that it does not conflict with a running service. */
 const anyPort = 0
 
-/** Maximum number of processes. A larger number is probably a typing error. */
+/** Maximum number of worker processes. A larger number is probably a typo. */
 const maxWorkers = 64
 
 const address = Effect.map(AppConfig, ({ host, port }) => urlOf(host, port))
@@ -106,7 +106,7 @@ const migrate = Command.make(
     const applied = yield* Database.migrate
     yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
   })
-).pipe(Command.withDescription("Apply the migrations to the database, as serve does at its start"))
+).pipe(Command.withDescription("Apply the migrations to the database. The command serve does the same when it starts"))
 
 export const vatproof = Command.make("vatproof").pipe(
   Command.withDescription("EU VAT ID validation that keeps the proof"),

@@ -1,4 +1,4 @@
-/** Parses the command and runs it. SIGINT, SIGTERM and SIGHUP stop it gracefully: in-flight requests end first. */
+/** Parses the command line and runs the command. After SIGINT, SIGTERM or SIGHUP, the service first completes its in-flight requests. */
 // oxlint-disable-next-line import/no-unassigned-import -- it sets options of V8 and must run before the other imports allocate memory
 import "#infra/server/HeapPolicy.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -22,7 +22,7 @@ const sentenceOf = (error: unknown) => {
   return Predicate.isError(error) ? error.message : String(error)
 }
 
-/** True for a command that runs the service. It logs its errors, and a signal ends it with success; other commands print their errors. */
+/** True for `serve` and `sandbox`, which log their errors and exit with code 0 after a signal. Other commands print their errors. */
 const isService = /^(?:--log-level[= ]\S+ )?(?:serve|sandbox)(?: |$)/u.test(process.argv.slice(2).join(" "))
 
 /** Reports why the command failed: an expected error as one sentence, a defect with its stack trace. */
@@ -30,7 +30,7 @@ const report = (cause: Cause.Cause<unknown>) => {
   const words = Option.match(Cause.findErrorOption(cause), {
     onNone: () => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logFatal("vatproof failed", cause)),
     onSome: (error) => {
-      // The parser has printed errors of the command line already, with the help.
+      // The command-line parser has already printed this error, together with the help text.
       if (CliError.isCliError(error)) return Effect.void
       const sentence = printable(sentenceOf(error))
       return isService ? Effect.logFatal(sentence) : Console.error(`vatproof: ${sentence}`)
@@ -40,8 +40,8 @@ const report = (cause: Cause.Cause<unknown>) => {
 }
 
 /**
- * The error of a failed write to stdout; null without one. A closed pipe is no error. The command must not succeed silently,
- * because the lost output may be a key that is shown only once.
+ * The error message of a failed write to stdout, or null. A closed pipe (EPIPE) is not an error. A command with lost output must fail,
+ * because the output may be a key that is shown only once.
  */
 const outputError = MutableRef.make<string | null>(null)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -52,12 +52,12 @@ const reportOutputError = Effect.suspend(() =>
   outputError.current === null ? Effect.void : Console.error(`vatproof: The output could not be written: ${outputError.current}`)
 )
 
-/** The exit code of a command that a signal interrupted, as shells set it for Ctrl-C. */
+/** The exit code of a command that a signal interrupted: 128 + SIGINT, the convention of shells. */
 const interrupted = 130
 
 /**
- * Sets the exit code. A graceful stop of the service is a success, even if output was lost. Any other command that is stopped has
- * not done its work, for example a verification.
+ * Sets the exit code. A signal ends the service with code 0, even if output was lost. A signal ends any other command with code 130,
+ * because its work, for example a verification, is incomplete.
  */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return onExit(isService ? 0 : interrupted)
@@ -70,7 +70,7 @@ const logs = Layer.unwrap(
   )
 )
 
-/** The logger for a start with invalid settings. It reads only the settings of logs. */
+/** The logger if the settings are invalid. It reads only the settings for logging. */
 const logsAlone = Layer.unwrap(
   Effect.map(AppConfig.logSettingsAlone, (settings) => Logs.layer(settings, Redaction.make([]), process.stdout.isTTY))
 )
@@ -82,11 +82,11 @@ const program = Command.run(vatproof, { version }).pipe(
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),
   Effect.tapCause((cause) => Effect.provide(report(cause), logsAlone)),
   Effect.flatten,
-  // Node reports a failed write in the next iteration of the event loop.
+  // Waits for the next iteration of the event loop, because Node reports a failed write only then.
   Effect.ensuring(Effect.andThen(Effect.yieldNow, reportOutputError))
 )
 
-// Without this, a closed terminal would end the process at once and leave the embedded database running.
+// Handles a closed terminal (SIGHUP) like SIGTERM. By default it would kill the process and leave the embedded database running.
 process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 
 NodeRuntime.runMain(program, { disableErrorReporting: true, teardown })

@@ -11,11 +11,11 @@ import * as Workers from "#infra/workers/Workers.ts"
 /** The default admin port, which OpenTelemetry's Prometheus exporters use as well. */
 export const usualAdminPort = 9464
 
-/** Returns the address of the admin port and the number of ports to try; none if the settings disable it (ADMIN_PORT=0). */
+/** Returns the address of the admin port and the number of ports to try, or None if ADMIN_PORT=0 disables it. */
 export const adminAddress = (usualPort: number) =>
   Effect.map(AppConfig, ({ adminHost: host, adminPort }) => {
     const port = Option.getOrElse(adminPort, () => usualPort)
-    // Without a configured port, a second replica on this machine takes one of the next ports. A configured port must be free.
+    // Without ADMIN_PORT, up to 64 ports are tried, so that several replicas can run on one machine. A configured port must be free.
     return Option.contains(adminPort, 0) ? Option.none() : Option.some({ host, port, ports: Option.isNone(adminPort) ? 64 : 1 })
   })
 
@@ -25,7 +25,7 @@ export const admin = (usualPort: number) =>
     Effect.gen(function* () {
       const address = yield* adminAddress(usualPort)
       if (Option.isNone(address)) return Layer.empty
-      // The admin port of a worker is only for the process that started it, which combines the answers of all workers.
+      // A worker announces its admin port only to its parent process, which combines the answers of all workers.
       const ofWorker = { host: "127.0.0.1", port: 0, ports: 1, announce: Workers.announce }
       return AdminServer.layer(Workers.isWorker ? ofWorker : address.value)
     })

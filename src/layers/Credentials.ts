@@ -27,7 +27,7 @@ const jwtSecrets = Effect.gen(function* () {
   return Arr.of(yield* GeneratedSecret.make(path.resolve(config.dataDir), "jwt-secret"))
 })
 
-/** Passwords and access tokens. The layer is built first, so that a missing JWT_SECRET stops the start at once. */
+/** Passwords and access tokens. The layer is built before the database layer, so that a start without JWT_SECRET fails at once. */
 export const credentials = Layer.unwrap(
   Effect.gen(function* () {
     const { serviceName } = yield* AppConfig

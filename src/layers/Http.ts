@@ -14,7 +14,7 @@ import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
 import * as Draining from "#infra/server/Draining.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
 
-/** Maximum size of a request body. A larger one is not read and gets the status 413. */
+/** Maximum size of a request body. The server rejects a larger body with status 413 and does not read it. */
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
 /**
@@ -25,7 +25,6 @@ const maxParamLength = 65_536
 
 const boundary = Layer.provide(HttpBoundary.layer, Layer.succeed(RouteTable, Routes.routeTable))
 
-/** The settings that the HTTP server needs. */
 const httpSettings = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
@@ -37,21 +36,21 @@ const httpSettings = Layer.unwrap(
       Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
       Layer.succeed(CorsOrigins, config.corsOrigins),
-      // Disables the library's span, which would contain the path and the client's address. RequestTelemetry creates the span of a request.
+      // Disables the span of Effect's HTTP server, because it has the path and the client's address. RequestTelemetry creates another span.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
       Layer.succeed(TrustedProxies, { count: config.trustedProxies })
     )
   })
 )
 
-/** Serves all routes. At a stop, in-flight requests end first. */
+/** Serves all routes. On shutdown, in-flight requests complete first. */
 export const http = Layer.unwrap(
   Effect.gen(function* () {
     const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, boundary), {
       disableLogger: true,
       disableListenLog: true,
-      // Paths are case-sensitive (RFC 9110, 4.2.3), and two slashes are not one. Routes.ts compares paths in the same way.
+      // Paths are case-sensitive (RFC 9110, 4.2.3), and a double slash differs from a single slash. Routes.ts compares paths in the same way.
       routerConfig: { maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false }
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(

@@ -25,8 +25,8 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, R
 )
 
 /**
- * The services of commands that read the whole log. Their connections are
- * limited, because the running service needs the database as well.
+ * The services of commands that read the whole log. A command uses at most 8 database connections, because the running service needs
+ * connections too.
  */
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
@@ -34,7 +34,7 @@ export const auditing = signedTree.pipe(
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 
-/** Connections with the rights of the tables' owner, for changes that the service may not make. */
+/** Database connections with the rights of the tables' owner, for changes that the service's database role may not make. */
 export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
 )

@@ -10,7 +10,7 @@ import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
-/** Fails if a configured key is malformed. It is built before the database, so that such a start changes no database. */
+/** Fails if a configured signing key is malformed. The layer is built before the database layer, so that a failed start runs no migration. */
 export const wellFormedKeys = Layer.effectDiscard(
   Effect.gen(function* () {
     const texts = yield* NotaryKeys.configuredKeys
@@ -26,13 +26,13 @@ export const signedTree = Layer.unwrap(
   })
 ).pipe(Layer.provideMerge(TreeStore.layer), Layer.provideMerge(NodeCrypto.layer))
 
-/** Signs the log and scrubs it in the background, if a signing key is configured. */
+/** Signs the log and repeatedly verifies it in the background, if a signing key is configured. */
 export const notary = Layer.unwrap(
   Effect.gen(function* () {
     const { keys } = yield* LogSigner
     if (Option.isNone(keys)) {
       yield* Effect.logWarning(
-        "The log is not signed, so nothing proves that it was not altered: make a key with `npm run vatproof -- notary key` and set NOTARY_KEY or NOTARY_KEY_FILE"
+        "The log is not signed, so an alteration cannot be detected: make a key with `npm run vatproof -- notary key` and set NOTARY_KEY or NOTARY_KEY_FILE"
       )
       return Layer.empty
     }
@@ -42,7 +42,7 @@ export const notary = Layer.unwrap(
     const mirror = yield* CheckpointMirror.make
     const saveSeen = (note: string) => Effect.andThen(files.saveSeen(note), mirror(note))
     const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: files.loadSeen, saveSeen, keys: keys.value }), () => signed)
-    // The scrubber starts after the notary has accepted the log.
+    // The scrubber, which verifies the log, starts after the notary has accepted the log.
     return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
   })
 ).pipe(Layer.provide(NodeHttpClient.layerUndici))

@@ -10,13 +10,13 @@ import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as ViesBudget from "#infra/sources/ViesBudget.ts"
 
-/** The official addresses of the sources (read 2026-11). */
+/** The official base URLs of VIES and BZSt (as of 2026-11). */
 export const liveSources = {
   viesBaseUrl: "https://ec.europa.eu/taxation_customs/vies/rest-api",
   bzstBaseUrl: "https://api.evatr.vies.bzst.de/app"
 }
 
-/** The addresses of the sources, unless the settings have others. */
+/** The base URLs of the sources that apply if the settings contain none. */
 export interface DefaultSources {
   readonly viesBaseUrl: string
   readonly bzstBaseUrl: string
