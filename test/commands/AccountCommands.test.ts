@@ -14,7 +14,7 @@ const planChanges = (accountId: string) =>
       sql`SELECT data FROM vatproof.events WHERE stream_id = ${`account-${accountId}`} AND type = 'PlanChanged' ORDER BY position`
   ).pipe(Effect.map((rows) => rows.map(({ data }) => String(data))))
 
-// A database of its own, because the lists must have no accounts of other files.
+// Uses its own database, because the lists must not contain accounts of other test files.
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof", (it) => {
   it.effect("account list shows the newest accounts first, page by page", function* () {
     yield* register("list-1@example.com")

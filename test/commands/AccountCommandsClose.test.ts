@@ -101,7 +101,7 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof account close", (i
     assert.strictEqual((yield* showAccount(accountId)).active_keys, 0)
   })
 
-  it.effect("changes nothing the second time, and makes account plan reject the account", function* () {
+  it.effect("changes nothing if the account is already closed, and makes account plan reject the account", function* () {
     const { accountId } = yield* started
     const first = yield* close(accountId)
     assert.deepStrictEqual(yield* close(accountId), { ...first, revoked_keys: 0, changed: false })

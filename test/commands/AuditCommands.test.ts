@@ -185,7 +185,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
       "--by and --reason work only for the verification of a database, because its log records them"
     ],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
-  ] as const)("rejects the options %j, and says why they do not work", ([given, message]) =>
+  ] as const)("rejects the command-line options %j, and says why they do not work", ([given, message]) =>
     Effect.map(command("audit", "verify", ...given), ({ failure }) => assert.strictEqual(failure, message))
   )
 })

@@ -123,21 +123,25 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^-: verifier-key.txt lacks the key that signed the checkpoint/u
   ],
   [
-    "changed line ends of a table",
+    "changed line endings of a table",
     edit("receipts.csv", (text) => text.replaceAll("\r\n", "\n")),
     /^-: receipts.csv does not begin with the names/u
   ],
   [
-    "changed line ends of the events",
+    "changed line endings in events.ndjson",
     edit("events.ndjson", (text) => text.replaceAll("\n", "\r\n")),
     /^0: events.ndjson: The line is not an event in canonical form|^0: events.ndjson: The line is not an event in JSON/u
   ],
   [
-    "changed line ends of the leaves",
+    "changed line endings in leaves.txt",
     replace("leaves.txt", "\n", "\r\n"),
     /^0: leaves.txt does not have the leaf of this event/u
   ],
-  ["a removed last line end", edit("leaves.txt", (text) => text.trimEnd()), /: leaves.txt does not have the leaf of this event/u],
+  [
+    "a removed newline at the end of leaves.txt",
+    edit("leaves.txt", (text) => text.trimEnd()),
+    /: leaves.txt does not have the leaf of this event/u
+  ],
   [
     "a byte order mark before a table",
     edit("plans.csv", (text) => `\ufeff${text}`),
@@ -284,7 +288,7 @@ layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) =
       ["swapped events", swapped],
       ["a removed event", withoutLine("events.ndjson", 0)],
       ["an altered leaf", edit("leaves.txt", (text) => text.replace(/[1-9a-f]$/mu, "0"))],
-      ["another size in the checkpoint", replace("checkpoint", "\n13\n", "\n14\n")],
+      ["a changed size in the checkpoint", replace("checkpoint", "\n13\n", "\n14\n")],
       ["an altered personal document", replace("personal/documents.txt", "Köln", "Bonn")],
       ["an altered receipt", replaceFirst("receipts", "DE123456789", "DE123456780")],
       [
@@ -306,7 +310,7 @@ layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) =
     }
 
     it.effect(
-      "rejects an export that is signed by another key than the given one, even if both have the same name",
+      "rejects an export if the given public key is not the key that signed it, even if both keys have the same name",
       function* () {
         const { directory } = yield* Exported
         const [name = ""] = key.split("+")

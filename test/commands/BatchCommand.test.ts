@@ -83,7 +83,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     }
   })
 
-  it.effect("says once that it retries while the service cannot be reached, with the reason", function* () {
+  it.effect("reports once that it retries while the service cannot be reached, with the reason", function* () {
     const { newKey, baseUrl } = yield* RunningService.RunningService
     let refused = 0
     /** Closes the first two connections, and forwards all further ones to the service. */
@@ -107,11 +107,11 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     assert.strictEqual(remarks.split("retrying").length, 2)
   })
 
-  it.effect("gets the results again if their transfer is cut off", function* () {
+  it.effect("downloads the results again if their transfer is interrupted", function* () {
     const { newKey, baseUrl } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
     let cuts = 0
-    /** Forwards a connection to the service, and resets it before the end of the first results. */
+    /** Forwards connections to the service. Resets the first connection that transfers results, before its last bytes. */
     const cut = (client: Socket) => {
       const service = connect(Number(new URL(baseUrl).port), "127.0.0.1")
       let isResults = false

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import * as BatchResults from "#app/commands/BatchResults.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Saves results whose transfer sends these rows and then runs `rest`. */
+/** Saves the results of a simulated transfer, which sends `rows` and then runs `rest`. */
 const saveFrom = Effect.fnUntraced(function* (rows: string, rest: Effect.Effect<unknown>) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped()
@@ -14,8 +14,8 @@ const saveFrom = Effect.fnUntraced(function* (rows: string, rest: Effect.Effect<
   return { files: fs.readDirectory(folder), saving }
 })
 
-layer(NodeServices.layer)("the results of a batch", (it) => {
-  it.effect("are cut off if no part arrives for a minute, and no file remains", function* () {
+layer(NodeServices.layer)("the download of the results of a batch", (it) => {
+  it.effect("fails if no data arrives for a minute, and leaves no file", function* () {
     const stalled = yield* Deferred.make<void>()
     const { files, saving } = yield* saveFrom("vat_id\r\n", Effect.andThen(Deferred.succeed(stalled, undefined), Effect.never))
     yield* Deferred.await(stalled)
@@ -26,7 +26,7 @@ layer(NodeServices.layer)("the results of a batch", (it) => {
     assert.deepStrictEqual(yield* files, [])
   })
 
-  it.effect("are cut off if the transfer ends without their last row", function* () {
+  it.effect("fails if the transfer ends before the last row, and leaves no file", function* () {
     const { files, saving } = yield* saveFrom('vat_id\r\n"#end,"\r\n', Effect.void)
     assert.instanceOf(yield* Fiber.join(saving), BatchResults.ResultsCutOff)
     assert.deepStrictEqual(yield* files, [])

@@ -13,8 +13,8 @@ const next = signerOf(logName, "next")
 const secret = Redacted.value(secretOf(logName))
 const nextSecret = Redacted.value(secretOf(logName, "next"))
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a log whose signing key is rotated", (it) => {
-  it.effect("is signed with all configured signing keys: the old one, then both, then the new one", function* () {
+layer(RunningService.layerGround, { excludeTestServices: true })("the rotation of the signing key of a log", (it) => {
+  it.effect("signs each checkpoint with all configured keys: the old key, then both keys, then the new key", function* () {
     const folder = yield* temporaryFolder
     /** Appends an event and returns the number of signatures of the newest checkpoint. */
     const signaturesWith = (keys: string, size: number) =>
@@ -34,7 +34,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a log whose si
     assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
   })
 
-  it.effect("can be verified only with both the old and the new key", function* () {
+  it.effect("makes audit verify require both the old and the new public key", function* () {
     const folder = yield* temporaryFolder
     const run = (keys: string, ...args: ReadonlyArray<string>) => commandWith({ NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
     const both = `${nextSecret} ${key}`

@@ -84,7 +84,7 @@ const Origin = Schema.Struct({
   by: Schema.NullOr(Schema.String)
 })
 
-/** Returns the actors of an account's events. */
+/** Returns the type, the source, the actor and the reason of each event about an account. */
 const originsOf = Effect.fnUntraced(function* (accountId: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({

@@ -12,10 +12,10 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
 
-/** The environment of the processes: only these settings, and none of the machine's. */
+/** The settings of a test process. An empty value overrides the machine's environment variable. */
 const environment = (dataDir: string) => ({ DATA_DIR: dataDir, DATABASE_URL: "", SMTP_URL: "", PORT: "", ADMIN_PORT: "0" })
 
-/** `vatproof sandbox` on an embedded database of its own. `stop` does what Ctrl-C does. */
+/** `vatproof sandbox` with its own embedded database. `stop` interrupts it like Ctrl-C. */
 class EmbeddedService extends Context.Service<
   EmbeddedService,
   {
@@ -73,7 +73,7 @@ layer(service, { excludeTestServices: true })("an operator command in a process 
     assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])
   })
 
-  it.effect("exits with code 1 and one sentence if no database exists, and creates none", function* () {
+  it.effect("exits with code 1 and one sentence if no database exists, and creates no database", function* () {
     const fs = yield* FileSystem.FileSystem
     const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
     const { code, stderr, stdout } = yield* spawned(environment(dataDir), "usage", "check")

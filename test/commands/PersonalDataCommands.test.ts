@@ -74,7 +74,7 @@ const show = (subject: string) => Effect.map(commandJson(Shown, "personal-data",
 
 const settings = { QUALIFIED_CONFIRMATION_COUNTRIES: "EU" }
 
-/** Registers an account that may order confirmations. */
+/** Registers an account whose plan includes qualified confirmations. */
 const registered = Effect.gen(function* () {
   const service = yield* RunningService.RunningService
   const email = `${randomUUID()}@example.com`
@@ -219,7 +219,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
   })
 
   it.effect(
-    "changes a document with an event; the database rejects changes without a matching event, even by the owner of the tables",
+    "appends an event for each change of a document; the database rejects a change without an event, even by the owner of the tables",
     function* () {
       const { apiKey, service } = yield* registered
       const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
@@ -231,7 +231,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
       yield* command("personal-data", "erase", other, ...why)
       const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
       const statements = [
-        // In the first two statements `changed_by` names an event about another document, or one that is older than the document.
+        // In the first statement `changed_by` names an event about another document. In the second, the event precedes the last change.
         `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
         `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
         `UPDATE vatproof.personal_documents SET document = NULL ${where}`,

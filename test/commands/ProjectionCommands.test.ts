@@ -32,7 +32,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof proje
     assert.match((yield* command("projections", "rebuild")).failure ?? "", /or --all/u)
   })
 
-  it.effect("shows how long a stuck projection has not advanced", function* () {
+  it.effect("shows for how long a stalled projection has applied no event", function* () {
     yield* command("auditor", "add", "tax office")
     const set = (values: string) => MigratedDatabase.execute(`UPDATE vatproof.projections SET ${values}`)
     yield* set("position = 0, moved_at = now() - interval '1 hour' WHERE name = 'event_index'")

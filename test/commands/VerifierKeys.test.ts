@@ -13,7 +13,7 @@ const key = formatVerifier(signerOf("vatproof.example/log/0"))
 
 layer(NodeServices.layer)("the option --key of audit verify", (it) => {
   it.effect(
-    "accepts the text of a key or the path of a file with it, even if the path contains a plus sign as keys do",
+    "accepts a key or the path of a key file, even if the path contains a plus sign, which keys contain too",
     function* () {
       const folder = join(yield* temporaryFolder, "2026+1")
       const file = join(folder, "verifier-key.txt")

@@ -46,7 +46,7 @@ const makeWitness = Effect.gen(function* () {
   const out = join(folder, "cosigned.txt")
   const options = ["--key", logKey, "--signing-key", secret, "--state", folder, "--out", out]
   const runOn = (log: string) => command("notary", "witness", log, ...options)
-  /** Replaces the last checkpoint of the witness by one of another history, which the log's key also signed. */
+  /** Replaces the stored checkpoint of the witness by a checkpoint with another root hash, also signed with the log's key. */
   const remember = (size: number) => {
     const other = { origin: logName, size, root: pureCrypto.sha256("another history"), extensions: [] }
     const [state = ""] = readdirSync(folder).filter((name) => name.startsWith("witness-"))
@@ -89,7 +89,7 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     assert.match((yield* runOn(yield* endlessLog)).failure ?? "", /checkpoint responded with more than 65536 bytes/u)
   })
 
-  it.effect("adds a cosignature that audit verify accepts in a proof and in an export, unless it is forged", function* () {
+  it.effect("adds a cosignature that audit verify accepts in proofs and exports, and rejects if it is forged", function* () {
     const { folder, service } = yield* makeWitness
     const { headers } = yield* newAuditor()
     const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
