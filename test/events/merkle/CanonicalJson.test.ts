@@ -22,7 +22,7 @@ const reversed = (value: Schema.Json): Schema.Json => {
   )
 }
 
-describe("canonical JSON", () => {
+describe("the encoder of canonical JSON", () => {
   it("writes the example of RFC 8785, sections 3.2.2 to 3.2.4, byte for byte", () => {
     const value = decoded(String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
@@ -147,16 +147,16 @@ describe("canonical JSON", () => {
     assert.include(refusal(cycle), "nested more than 500 levels deep")
   })
 
-  it.prop("is parsed to the original value, which is encoded to the same text again", [Schema.Json], ([value]) => {
+  it.prop("writes text that is encoded to the same text again after parsing", [Schema.Json], ([value]) => {
     const written = encode(value)
-    // The encoder rejects generated values without a canonical form (a lone surrogate).
+    // Skips generated values with a lone surrogate, because they have no canonical form.
     if (Result.isFailure(written)) return
     const read = decoded(written.success)
     assert.strictEqual(canonical(read), written.success)
     assert.deepStrictEqual(JSON.stringify(read), JSON.stringify(JSON.parse(written.success)))
   })
 
-  it.prop("is the same for any order of the keys", [Schema.Json], ([value]) => {
+  it.prop("writes the same text for any order of the keys", [Schema.Json], ([value]) => {
     assert.deepStrictEqual(Result.getSuccess(encode(reversed(value))), Result.getSuccess(encode(value)))
   })
 })

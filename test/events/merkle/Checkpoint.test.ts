@@ -12,8 +12,8 @@ const checkpoint: Checkpoint = { origin, size: 20_852_163, root: sha256("root"),
 const log = { origin, verifiers: [signer] }
 const rootText = Buffer.from(checkpoint.root).toString("base64")
 
-describe("a checkpoint", () => {
-  it("consists of the three lines that tlog-checkpoint specifies, and a signature", () => {
+describe("the checkpoint format", () => {
+  it("writes a checkpoint as the three lines that tlog-checkpoint specifies, and a signature", () => {
     assert.strictEqual(format(checkpoint), `${origin}\n20852163\n${rootText}\n`)
     const note = Result.getOrThrow(sign(checkpoint, [signer]))
     assert.deepStrictEqual(Result.getOrThrow(open(pureCrypto, note, log)), checkpoint)
@@ -21,7 +21,7 @@ describe("a checkpoint", () => {
 
   const size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
   it.prop(
-    "has the same content after formatting and parsing, for any size of the tree",
+    "parses a formatted checkpoint to the same content, for any size of the tree",
     [size, Schema.Boolean],
     ([size, extended]) => {
       const written = { ...checkpoint, size, root: sha256(String(size)), extensions: extended ? ["one", "two and more"] : [] }
@@ -29,7 +29,7 @@ describe("a checkpoint", () => {
     }
   )
 
-  it("is rejected as malformed if its form differs from the specified one", () => {
+  it("rejects text that differs from the form in tlog-checkpoint", () => {
     const others = [
       "",
       "\n",
@@ -60,19 +60,19 @@ describe("a checkpoint", () => {
     for (const text of others) assert.strictEqual(refusalOf(parse(text)).reason, "malformed", JSON.stringify(text))
   })
 
-  it("is rejected if it belongs to another log, even if a known key signed it", () => {
+  it("rejects a checkpoint of another log, even if a known key signed it", () => {
     const note = Result.getOrThrow(sign({ ...checkpoint, origin: "vatproof.example/log1" }, [signer]))
     const refusal = refusalOf(open(pureCrypto, note, log))
     assert.instanceOf(refusal, CheckpointRefused)
     assert.strictEqual(refusal.reason, "other_origin")
   })
 
-  it("is rejected before its text is parsed if no known key signed it", () => {
+  it("rejects a checkpoint before parsing its text if no known key signed it", () => {
     const note = Result.getOrThrow(sign(checkpoint, [signerOf("witness.example.com")]))
     assert.instanceOf(refusalOf(open(pureCrypto, note, log)), NoteRefused)
   })
 
-  it("is not signed if a verifier would reject it or would parse other content", () => {
+  it("signs no checkpoint that a verifier would reject or would parse as other content", () => {
     const unsound: ReadonlyArray<Partial<Checkpoint>> = [
       { origin: "" },
       { origin: `a\n1\n${rootText}` },
@@ -86,7 +86,7 @@ describe("a checkpoint", () => {
     for (const change of unsound) assert.isTrue(Result.isFailure(sign({ ...checkpoint, ...change }, [signer])))
   })
 
-  it("is rejected if any bit is changed", () => {
+  it("rejects a checkpoint if any bit is changed", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign(checkpoint, [signer])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), log))

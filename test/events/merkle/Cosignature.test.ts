@@ -15,8 +15,8 @@ const note = Result.getOrThrow(Checkpoint.sign(checkpoint, [log]))
 const cosigned = cosign(note, witness, at)
 const read = (text: string) => cosignaturesIn(pureCrypto, text, [witness])
 
-describe("A cosignature", () => {
-  it("states when a witness saw a checkpoint, and does not affect verifiers without the witness's key", () => {
+describe("the cosignature format", () => {
+  it("adds the time at which a witness saw a checkpoint, and does not affect verifiers without the witness's key", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(cosigned)), [{ witness: witness.name, at }])
     const opened = Checkpoint.open(pureCrypto, cosigned, { origin: log.name, verifiers: [log] })
     assert.deepStrictEqual(Result.getOrThrow(opened), checkpoint)
@@ -24,7 +24,7 @@ describe("A cosignature", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(note)), [])
   })
 
-  it("is rejected for another text, another time, or another key of the same name", () => {
+  it("rejects a cosignature of another text, with another time, or by another key of the same name", () => {
     const other = Result.getOrThrow(Checkpoint.sign({ ...checkpoint, size: 4 }, [log]))
     const line = cosigned.slice(note.length)
     const bytes = Buffer.from(line.trim().split(" ")[2] ?? "", "base64")
@@ -36,7 +36,7 @@ describe("A cosignature", () => {
     }
   })
 
-  it("is accepted only with the key of a witness, not with the key of a log", () => {
+  it("writes the public key of a witness with its own key type, and parses it back", () => {
     const text = formatWitness(witness)
     assert.match(text, /^witness\.example\.com\/w1\+[\da-f]{8}\+B/u)
     const [parsed] = Result.getOrThrow(parseWitnesses(pureCrypto, [`${text}\n`]))

@@ -25,8 +25,8 @@ const event: EventEnvelope = {
 
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))
 
-describe("an event's leaf", () => {
-  it("has exactly the expected text, because any other text would invalidate signed logs", () => {
+describe("the encoder of event leaves", () => {
+  it("writes exactly the expected text, because any other text would invalidate signed logs", () => {
     assert.strictEqual(
       text(event),
       [
@@ -46,7 +46,7 @@ describe("an event's leaf", () => {
   const words = Schema.Struct({ stream_id: Schema.String, type: Schema.String, meter_id: Schema.NullOr(Schema.String) })
   const counts = Schema.Struct({ position: count, version: count, units: Schema.Int })
   it.prop(
-    "equals the output of the general encoder of canonical JSON",
+    "writes the same text as the general encoder of canonical JSON",
     [words, counts, Schema.Boolean],
     ([words, counts, odd]) => {
       const envelope = {
@@ -61,18 +61,18 @@ describe("an event's leaf", () => {
     }
   )
 
-  it("escapes texts as RFC 8785 does", () => {
+  it("escapes text as RFC 8785 specifies", () => {
     const envelope = { ...event, stream_id: 'a"b\\c\u0000\u001f\u2028€😀</', type: "\r\n", meter_id: "\u007f" }
     assert.strictEqual(text(envelope), Result.getOrThrow(encode(envelope)))
   })
 
-  it("always fits an entry bundle of tlog-tiles, which states the length of a leaf in 16 bits", () => {
+  it("writes leaves shorter than 65,536 bytes, the limit of an entry bundle of tlog-tiles", () => {
     const longest = "\u0001".repeat(2048)
     const leaf = text({ ...event, stream_id: longest, type: longest, meter_id: longest })
     assert.isBelow(new TextEncoder().encode(leaf).length, 2 ** 16)
   })
 
-  it("is not created if a field of the event's envelope is malformed", () => {
+  it("rejects an event with a malformed field in its envelope, and names the field", () => {
     const malformed: ReadonlyArray<Partial<EventEnvelope>> = [
       { log_id: -1 },
       { position: 2 ** 53 },

@@ -76,7 +76,7 @@ describe("the Merkle tree", () => {
     }
   })
 
-  it("has the right subtrees with more than 2^32 leaves", () => {
+  it("has the correct complete subtrees with more than 2^32 leaves", () => {
     const size = 2 ** 52 + 2 ** 33 + 5
     assert.deepStrictEqual(
       nodesOf({ from: 0, to: size }).map(({ level }) => level),
@@ -95,7 +95,7 @@ describe("the Merkle tree", () => {
   })
 
   it.prop(
-    "is the same for any batches of the leaves, even with a restart between two batches",
+    "has the same nodes for any split of the leaves into batches, even with a restart between two batches",
     [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 }))).check(Schema.isMaxLength(12))],
     ([batches]) => {
       const count = batches.reduce((sum, length) => sum + length, 0)

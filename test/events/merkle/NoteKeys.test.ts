@@ -9,14 +9,14 @@ import { foo, neumann, refusalOf, secretOf, signerOf, verifierOf } from "#test/s
 const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => string | Buffer }) =>
   String(key.export({ type: "pkcs8", format: "pem" }))
 
-describe("verifier keys", () => {
-  it("are parsed, and formatted back to the same text", () => {
+describe("the parser of verifier keys", () => {
+  it("parses a key that is formatted back to the same text", () => {
     for (const { verifier } of [foo, neumann]) assert.strictEqual(formatVerifier(verifierOf(verifier)), verifier)
     assert.strictEqual(verifierOf(foo.verifier).id, 0x530d903a)
     assert.strictEqual(verifierOf(foo.verifier).name, "example.com/foo")
   })
 
-  it("are rejected if they differ from the specified form", () => {
+  it("rejects a key that differs from the specified form", () => {
     const key = foo.verifier.slice("example.com/foo+530d903a+".length)
     const others = [
       "",
@@ -42,15 +42,15 @@ describe("verifier keys", () => {
   })
 })
 
-describe("signing keys", () => {
-  it("are parsed in the format of Go's note package, and produce Go's verifier key and signature", () => {
+describe("the parser of signing keys", () => {
+  it("parses a key in the format of Go's note package, which produces the same verifier key and signature as in Go", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(`${neumann.secret}\n`)))
     assert.strictEqual(formatVerifier(signer), neumann.verifier)
     const text = neumann.note.slice(0, neumann.note.indexOf("\n\n") + 1)
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
-  it("are unchanged after formatting and parsing", () => {
+  it("parses a key whose seed is formatted back to the same text", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
     const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))
@@ -58,14 +58,14 @@ describe("signing keys", () => {
     assert.strictEqual(signer.id, 0xc74f20a3)
   })
 
-  it("may be a PKCS #8 PEM, together with a name that the PEM does not contain", () => {
+  it("parses a PKCS #8 PEM together with a name, because a PEM contains no name", () => {
     const { privateKey } = generateKeyPairSync("ed25519")
     const signer = Result.getOrThrow(parseSigner(pureCrypto, "example.com/log", Redacted.make(`\n${pemOf(privateKey)}\n`)))
     const note = Result.getOrThrow(sign("text\n", [signer]))
     assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
   })
 
-  it("are rejected with a wrong name, type or form, and the error does not contain the key", () => {
+  it("rejects a key with a wrong name, type or form, and does not quote the key in the error", () => {
     const secret = Redacted.value(secretOf("example.com/log"))
     const rsa = pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey)
     const encrypted = generateKeyPairSync("ed25519").privateKey.export({
@@ -97,7 +97,7 @@ describe("signing keys", () => {
     assert.isTrue(Result.isFailure(formatSigningKey(pureCrypto, "name", Redacted.make(new Uint8Array(31)))))
   })
 
-  it("are redacted in a log line", () => {
+  it("returns a signer whose JSON does not contain the secret key", () => {
     const secret = secretOf("example.com/log")
     assert.notInclude(JSON.stringify({ secret, signer: signerOf("example.com/log") }), Redacted.value(secret).slice(-20))
   })

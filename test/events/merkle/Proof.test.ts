@@ -23,8 +23,8 @@ const proofOf = Effect.fnUntraced(function* (index: number, extra: Option.Option
   return { index, hashes, extra, checkpoint: note } satisfies Proof
 })
 
-describe("a self-contained proof", () => {
-  it.effect("has the layout that tlog-proof specifies", function* () {
+describe("the tlog-proof format", () => {
+  it.effect("writes a proof in the layout that tlog-proof specifies", function* () {
     const proof = yield* proofOf(0, Option.some(new TextEncoder().encode("extra")))
     const lines = format(proof).split("\n")
     assert.deepStrictEqual(lines.slice(0, 3), ["c2sp.org/tlog-proof@v1", "extra ZXh0cmE=", "index 0"])
@@ -32,7 +32,7 @@ describe("a self-contained proof", () => {
     assert.deepStrictEqual(lines.slice(3), [...hashes, "", ...note.split("\n")])
   })
 
-  it.effect("can be verified for each entry of a log; the result is the entry's position and the checkpoint", function* () {
+  it.effect("verifies a proof of each entry of a log, and returns the entry's position and the checkpoint", function* () {
     for (const index of upTo(73)) {
       const extra = index % 2 === 0 ? Option.none() : Option.some(Uint8Array.of(index))
       const proof = yield* proofOf(index, extra)
@@ -42,7 +42,7 @@ describe("a self-contained proof", () => {
     }
   })
 
-  it("contains no hashes if the log has only one entry", () => {
+  it("accepts a proof without hashes if the log has only one entry", () => {
     const only = logOf([leafAt(5)])
     const single = Result.getOrThrow(sign({ origin, size: 1, root: root(sha256, only.tree), extensions: [] }, [signer]))
     const text = `c2sp.org/tlog-proof@v1\nindex 0\n\n${single}`
@@ -50,7 +50,7 @@ describe("a self-contained proof", () => {
     assert.isTrue(Result.isSuccess(verify(pureCrypto, text, claimFor(5))))
   })
 
-  it.effect("is rejected for another entry, for another log and with an unknown key", function* () {
+  it.effect("rejects a proof of another entry, of another log, or signed with an unknown key", function* () {
     const text = format(yield* proofOf(10))
     const wrong = refusalOf(verify(pureCrypto, text, claimFor(11)))
     assert.instanceOf(wrong, ProofRefused)
@@ -60,10 +60,10 @@ describe("a self-contained proof", () => {
     assert.strictEqual(refusalOf(verify(pureCrypto, text, stranger)).reason, "unsigned")
   })
 
-  it.effect("is rejected if any bit of the proof or of the entry is changed", function* () {
+  it.effect("rejects a proof if any bit of the proof or of the entry is changed", function* () {
     const text = format(yield* proofOf(40))
     const bytes = Buffer.from(text)
-    // Changes only the bits before the empty line. After it comes the checkpoint, which Checkpoint.test.ts changes.
+    // Changes only the bits before the empty line. Checkpoint.test.ts changes the bits of the checkpoint, which follows that line.
     const survivors = upTo(text.indexOf("\n\n") * 8).filter((bit) =>
       Result.isSuccess(verify(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), claimFor(40)))
     )
@@ -74,7 +74,7 @@ describe("a self-contained proof", () => {
     assert.isFalse(lies.some((lie) => Result.isSuccess(verify(pureCrypto, text, lie))))
   })
 
-  it.effect("is rejected as malformed if its form differs from the specified one", function* () {
+  it.effect("rejects text that differs from the form in tlog-proof", function* () {
     const text = format(yield* proofOf(72))
     const hash = text.split("\n")[2] ?? ""
     const others = [

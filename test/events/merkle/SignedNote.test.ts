@@ -9,21 +9,21 @@ const log = signerOf("example.com/log")
 const witness = signerOf("witness.example.com")
 const opened = (note: string, ...names: ReadonlyArray<string>) => open(pureCrypto, note, names.map(verifierOf))
 
-describe("a signed note", () => {
-  it("of another implementation is accepted", () => {
+describe("the format of signed notes", () => {
+  it("accepts notes of other implementations", () => {
     for (const { note, verifier } of [foo, neumann]) {
       assert.strictEqual(Result.getOrThrow(opened(note, verifier)), note.slice(0, note.lastIndexOf("\n\n") + 1))
     }
   })
 
-  it("may have empty lines in its text, which ends at the last empty line", () => {
+  it("accepts empty lines in the text of a note, which ends at the last empty line", () => {
     for (const text of ["one\n", "\n", "one\n\n\ntwo\n\n", "— not a signature\n\n", "é€😀\u007f\u0085\n"]) {
       const note = Result.getOrThrow(sign(text, [log]))
       assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [log])), text)
     }
   })
 
-  it("may have signatures of several keys; a verifier needs to know only one of them", () => {
+  it("accepts a note with signatures of several keys if the verifier knows one of the keys", () => {
     const note = Result.getOrThrow(sign("text\n", [log, witness]))
     assert.deepStrictEqual(
       Result.getOrThrow(parse(note)).signatures.map(({ name, id }) => ({ name, id })),
@@ -34,14 +34,14 @@ describe("a signed note", () => {
     assert.isTrue(Result.isSuccess(open(pureCrypto, note, [witness, log])))
   })
 
-  it("is rejected as unsigned by a verifier that does not know the key, even if it knows another key of the same name", () => {
+  it("rejects a note as unsigned if the verifier does not know the key, even if it knows another key of the same name", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     assert.strictEqual(refusalOf(open(pureCrypto, note, [])).reason, "unsigned")
     assert.strictEqual(refusalOf(open(pureCrypto, note, [signerOf(log.name, "another seed")])).reason, "unsigned")
     assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, name: "example.com/other" }])).reason, "unsigned")
   })
 
-  it("is rejected if the signature of any known key is wrong", () => {
+  it("rejects a note if the signature of any known key is wrong", () => {
     const note = Result.getOrThrow(sign("text\n", [log, witness]))
     const other = Result.getOrThrow(sign("other\n", [witness]))
     const line = other.slice(other.indexOf("—"))
@@ -54,14 +54,14 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, note, [{ ...log, publicKey: new Uint8Array(31) }])).reason, "forged")
   })
 
-  it("may have up to 64 signatures of unknown keys, of any type and length", () => {
+  it("accepts up to 64 signatures on a note, including signatures of unknown keys with any type and length", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const unknown = `— post.quantum ${Buffer.alloc(4 + 2420, 6).toString("base64")}\n`
     assert.isTrue(Result.isSuccess(open(pureCrypto, note + unknown.repeat(63), [log])))
     assert.strictEqual(refusalOf(open(pureCrypto, note + unknown.repeat(64), [log])).reason, "malformed")
   })
 
-  it("is rejected as malformed if its form differs from the specified one", () => {
+  it("rejects text that differs from the form of a signed note", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     const [, , line = ""] = note.split("\n")
     const signature = line.slice(line.lastIndexOf(" ") + 1)
@@ -97,7 +97,7 @@ describe("a signed note", () => {
     assert.isTrue(Result.isSuccess(parse(note)))
   })
 
-  it("is rejected if the unused bits in the base64 of a signature are not zero", () => {
+  it("rejects a note if the unused bits in the base64 of a signature are not zero", () => {
     const note = Result.getOrThrow(sign("text\n", [log]))
     // 68 bytes leave two unused bits in the last base64 digit.
     const last = note.at(-3) ?? ""
@@ -106,14 +106,14 @@ describe("a signed note", () => {
     assert.strictEqual(refusalOf(open(pureCrypto, `${note.slice(0, -3)}${sibling}=\n`, [log])).reason, "malformed")
   })
 
-  it("cannot be created with malformed text or without a signer", () => {
+  it("creates no note with malformed text or without a signer", () => {
     for (const text of ["", "no newline", "con\u0007trol\n", "\r\n", "\udc00\n"]) {
       assert.strictEqual(refusalOf(sign(text, [log])).reason, "malformed")
     }
     assert.strictEqual(refusalOf(sign("text\n", [])).reason, "unsigned")
   })
 
-  it("is rejected if any bit is changed", () => {
+  it("rejects a note if any bit is changed", () => {
     const bytes = Buffer.from(Result.getOrThrow(sign("example\nof a note\n", [log])))
     const survivors = upTo(bytes.length * 8).filter((bit) =>
       Result.isSuccess(open(pureCrypto, new TextDecoder().decode(flipped(bytes, bit)), [log]))

@@ -17,7 +17,7 @@ import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
-/** A store of tiles that only grow, as in the database. */
+/** Appends new hashes to the stored tiles, as the database does. */
 const storeTiles = (tiles: Map<string, Uint8Array>, grown: ReturnType<typeof growths>) => {
   for (const { level, index, offset, hashes } of grown) {
     const before = tiles.get(`${level}/${index}`) ?? new Uint8Array()
@@ -31,7 +31,7 @@ const tilesFrom =
   (asked) =>
     Effect.succeed(asked.map(({ level, index }) => tiles.get(`${level}/${index}`) ?? new Uint8Array()))
 
-/** 70,000 entries, appended in batches with arbitrary hashes. */
+/** Builds a log of 70,000 entries in batches, with arbitrary hashes. */
 const bigLog = () => {
   const tiles = new Map<string, Uint8Array>()
   const nodes: Array<Node> = []
@@ -59,7 +59,7 @@ it("tiles have the same hashes after one append of leaves as after several appen
   assert.deepStrictEqual(second.tree, whole.tree)
 })
 
-describe("tile paths", () => {
+describe("the parser of tile paths", () => {
   const paths: ReadonlyArray<readonly [string, Tile]> = [
     ["tile/0/000", { level: 0, index: 0, width: 256 }],
     ["tile/0/x001/x234/067", { level: 0, index: 1_234_067, width: 256 }],
@@ -69,14 +69,14 @@ describe("tile paths", () => {
     ["tile/0/x009/x007/x199/x254/x740/991", { level: 0, index: Number.MAX_SAFE_INTEGER, width: 256 }]
   ]
 
-  it("are written as tlog-tiles specifies, and parsed back", () => {
+  it("parses paths as tlog-tiles specifies, which are formatted back to the same text", () => {
     for (const [text, tile] of paths) {
       assert.strictEqual(path(tile), text)
       assert.deepStrictEqual(parsePath(text), Option.some(tile))
     }
   })
 
-  it("are rejected if they differ from the specified form", () => {
+  it("rejects a path that differs from the specified form", () => {
     const others = [
       "",
       "tile/0/0",
@@ -106,7 +106,7 @@ describe("tile paths", () => {
   })
 
   it.prop(
-    "are unchanged after formatting and parsing",
+    "parses a formatted path to the same tile",
     [
       Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 })),
       Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
@@ -118,8 +118,8 @@ describe("tile paths", () => {
   )
 })
 
-describe("tiles", () => {
-  it("have the numbers and widths of the examples in tlog-tiles, for 70,000 and for 256 entries", () => {
+describe("a log in tiles", () => {
+  it("has as many full and partial tiles as the examples in tlog-tiles, for 70,000 and for 256 entries", () => {
     const widths = (size: number, level: number) => {
       const all = upTo(300).map((index) => widthAt(size, level, index))
       return {
@@ -136,7 +136,7 @@ describe("tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("contain the root hash and the hashes of every proof, even if they were written in batches", function* () {
+  it.effect("creates the same proofs from tiles that were written in batches as from all hashes", function* () {
     const { tiles, nodes, tree } = bigLog()
     assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
     for (const [key, content] of tiles) {
@@ -165,7 +165,7 @@ describe("tiles", () => {
     }
   })
 
-  it.effect("are requested only once per proof, with their width in a tree of that size", function* () {
+  it.effect("requests each tile only once per proof, with its width at the size of the log in the proof", function* () {
     const leaves = leavesOf(600)
     const log = logOf(leaves)
     const tiles = new Map<string, Uint8Array>()
@@ -185,7 +185,7 @@ describe("tiles", () => {
     ])
   })
 
-  it.effect("are named in the error if they lack hashes of a proof", function* () {
+  it.effect("fails with an error that names the tile if a tile lacks hashes of a proof", function* () {
     const log = logOf(leavesOf(10))
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))

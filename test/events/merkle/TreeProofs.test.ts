@@ -30,8 +30,8 @@ const tampered = (proof: ReadonlyArray<Uint8Array>): ReadonlyArray<ReadonlyArray
 const neighbours = (number: number) =>
   upTo(53).map((bit) => number + (Math.floor(number / 2 ** bit) % 2 === 0 ? 2 ** bit : -(2 ** bit)))
 
-describe("proofs", () => {
-  it.effect("of inclusion equal those of RFC 6962 and are valid, at every size up to 130", function* () {
+describe("the creation and verification of Merkle proofs", () => {
+  it.effect("creates valid inclusion proofs that equal those of RFC 6962, at every size up to 130", function* () {
     for (const size of upTo(maxSize + 1)) {
       for (const index of upTo(size)) {
         const proof = yield* proveInclusion(sha256, readNodes, { index, size })
@@ -46,7 +46,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("are valid and equal the consistency proofs of RFC 6962, between all sizes up to 130", function* () {
+  it.effect("creates valid consistency proofs that equal those of RFC 6962, between all sizes up to 130", function* () {
     for (const newSize of upTo(maxSize + 1)) {
       for (const oldSize of upTo(newSize + 1)) {
         const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
@@ -61,7 +61,7 @@ describe("proofs", () => {
     }
   })
 
-  it.effect("request all the hashes that they need in one call", function* () {
+  it.effect("requests all hashes of a proof in one call", function* () {
     let calls = 0
     const counting: typeof readNodes = (asked) => {
       calls += 1
@@ -72,19 +72,19 @@ describe("proofs", () => {
     assert.strictEqual(calls, 2)
   })
 
-  it.effect("are not created if the store lacks a hash", function* () {
+  it.effect("creates no proof if the store lacks a hash", function* () {
     const lossy = readFrom(nodes.slice(1))
     assert.isTrue(Exit.hasDies(yield* Effect.exit(proveInclusion(sha256, lossy, { index: 1, size: 2 }))))
   })
 
-  it.effect("are not created for positions or sizes outside of the tree", function* () {
+  it.effect("creates no proof for a position or a size outside of the tree", function* () {
     const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: maxSize, size: maxSize }))
     assert.instanceOf(missing, OutsideTree)
     assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
     assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
   })
 
-  it("are rejected as invalid for positions and sizes that are negative, fractional or too large", () => {
+  it("rejects positions and sizes that are negative, fractional or too large", () => {
     for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
       assert.isTrue(Result.isFailure(inclusionRanges(odd, 2 ** 53 - 1)))
       assert.isTrue(Result.isFailure(inclusionRanges(0, odd)))
@@ -97,14 +97,14 @@ describe("proofs", () => {
     }
   })
 
-  it("have at most 53 hashes for inclusion and 54 for consistency in the largest tree", () => {
+  it("needs at most 53 hashes for inclusion and 54 for consistency in the largest tree", () => {
     const largest = Number.MAX_SAFE_INTEGER
     const lengths = [0, largest - 1, 2 ** 52 - 1].map((index) => Result.getOrThrow(inclusionRanges(index, largest)).length)
     assert.isTrue(lengths.every((length) => length > 0 && length <= 53))
     assert.isTrue(Result.getOrThrow(consistencyRanges(2 ** 52 + 1, largest)).length <= 54)
   })
 
-  it("are rejected if a hash of an inclusion proof has a wrong length", () => {
+  it("rejects an inclusion proof with a hash of a wrong length", () => {
     const leaf = leafHash(sha256, "a")
     assert.isTrue(verifyInclusion(sha256, { index: 0, size: 1, root: leaf, leafHash: leaf, proof: [] }))
     const short = leaf.subarray(1)

@@ -21,7 +21,7 @@ interface Row {
 
 const plain: Row = { stream: "key-1", type: "Odd", meter: null, at: "2026-11-21T09:30:00.1Z", odd: false, data: "{}" }
 
-/** Stores rows with any content from a position on, as the owner of the table. */
+/** Stores rows with any content at consecutive positions from `from`, as the owner of the table. */
 const store = Effect.fnUntraced(function* (from: number, rows: ReadonlyArray<Row>) {
   yield* MigratedDatabase.asAdministrator(
     Effect.gen(function* () {
@@ -46,8 +46,8 @@ const bothWays = Effect.fnUntraced(function* (from: number, to: number) {
   }
 })
 
-layer(testLayer, { excludeTestServices: true })("The leaf hashes that the database computes", (it) => {
-  it.effect("equal the hashes that a verifier computes from the events", function* () {
+layer(testLayer, { excludeTestServices: true })("LeafHashes", (it) => {
+  it.effect("returns the same leaf hashes from the database as a verifier computes from the events", function* () {
     const escaped = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code))
       .slice(1)
       .join("")
@@ -69,13 +69,13 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes that the databa
     assert.deepStrictEqual((yield* bothWays(3, 5)).found.map(hex), computed.slice(3, 5).map(hex))
   })
 
-  it.effect("equal the hashes that a verifier computes, for long texts of multibyte characters", function* () {
+  it.effect("returns the same leaf hashes as a verifier computes, for long texts of multibyte characters", function* () {
     yield* store(20, [{ ...plain, stream: "€".repeat(2048) }])
     const { computed, found } = yield* bothWays(20, 21)
     assert.deepStrictEqual(found.map(hex), computed.map(hex))
   })
 
-  it.effect("fail with an error that names the missing event or the malformed field", function* () {
+  it.effect("fails with an error that names the missing event or the malformed field", function* () {
     const find = yield* LeafHashes.make
     yield* store(40, [plain, plain, { ...plain, stream: "x".repeat(2049) }, plain, plain])
     const malformed = yield* Effect.flip(find({ from: 40, to: 45 }))
@@ -87,7 +87,7 @@ layer(testLayer, { excludeTestServices: true })("The leaf hashes that the databa
 
   let next = 100
   const texts = Schema.Array(Schema.String.check(Schema.isMaxLength(40))).check(Schema.isMaxLength(5))
-  it.effect.prop("equal the hashes that a verifier computes, for any text", { texts }, (given) =>
+  it.effect.prop("returns the same leaf hashes as a verifier computes, for any text", { texts }, (given) =>
     Effect.gen(function* () {
       const from = next
       next += given.texts.length

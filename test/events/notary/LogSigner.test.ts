@@ -26,8 +26,8 @@ const idsOf = (...texts: Texts) => {
 
 const pem = String(generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }))
 
-describe("the keys of a log", () => {
-  it("may be one signing key, in any of its forms", () => {
+describe("the parser of the keys of a log", () => {
+  it("accepts one signing key, in each of the supported formats", () => {
     assert.deepStrictEqual(idsOf(` ${secret("one")}\n`), { signers: [one.id], verifiers: [one.id] })
     for (const text of [pem, "YmVuY2htYXJrcyBzaWduIHdpdGggdGhpcyBvbmUga2U"]) {
       const { name, signers, verifiers } = Result.getOrThrow(read(text))
@@ -35,7 +35,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("may be several signing keys, and the public keys of former signing keys", () => {
+  it("accepts several signing keys, and the public keys of former signing keys", () => {
     assert.deepStrictEqual(idsOf(secret("two"), secret("one")), { signers: [two.id, one.id], verifiers: [two.id, one.id] })
     assert.deepStrictEqual(idsOf(secret("two"), formatVerifier(one)), {
       signers: [two.id],
@@ -45,17 +45,17 @@ describe("the keys of a log", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(pem, formatVerifier(one))).verifiers.at(-1)?.id, one.id)
   })
 
-  it("are used once if they are listed twice", () => {
+  it("uses a key once if the key is listed twice", () => {
     assert.deepStrictEqual(idsOf(secret("one"), secret("one"), formatVerifier(one)), { signers: [one.id], verifiers: [one.id] })
   })
 
-  it("must all have the name of one log", () => {
+  it("rejects keys with the names of different logs", () => {
     const foreign = secret("one", "other.example/log/0")
     assert.match(refusalOf(read(secret("two"), foreign)).message, /belong to different logs: vat\.example\.com/u)
     assert.match(refusalOf(read(secret("two"), formatVerifier(signerOf("other.example/log/0")))).message, /different logs/u)
   })
 
-  it("must include a signing key, and an error does not contain the text of a key", () => {
+  it("rejects keys without a signing key, and does not quote a key in the error", () => {
     assert.match(refusalOf(read(formatVerifier(one))).message, /^All keys are public keys; add a signing key$/u)
     const wrong: ReadonlyArray<Texts> = [[""], ["nonsense"], [secret("one"), "nonsense"], [secret("one").slice(0, -4)]]
     for (const texts of wrong) {
@@ -65,7 +65,7 @@ describe("the keys of a log", () => {
     }
   })
 
-  it("are rejected if one is malformed, with an error that says which one by its number", () => {
+  it("rejects a malformed key, and states its number in the error", () => {
     assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
     const mistyped = formatVerifier(two).replace("vat.", "tax.")
     assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)

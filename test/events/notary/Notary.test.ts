@@ -70,7 +70,7 @@ const signedLog = Effect.fnUntraced(function* (count: number) {
   return yield* Ref.get(lastSeen)
 })
 
-/** Restores an older state of the database. */
+/** Simulates the restore of an old backup, in which the log has five events and no signatures. */
 const cutToFive = tamper(
   "DELETE FROM vatproof.events WHERE position >= 5",
   "UPDATE vatproof.logs SET next_position = 5",
@@ -139,7 +139,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.strictEqual((yield* untilSigned(3)).size, 3)
   })
 
-  it.effect("signs a long unsigned part of the log in bounded steps", function* () {
+  it.effect("signs a backlog of events in steps of at most 16,384 events", function* () {
     yield* signedEmptyLog
     yield* MigratedDatabase.execute(
       "UPDATE vatproof.notaries SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
@@ -162,7 +162,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     yield* clock.on(startNotary())
     const { root } = yield* untilSigned(1100)
     assert.deepStrictEqual(root, yield* rootOfEvents(1100))
-    // The notary pauses for the rest of the second.
+    // Work takes no time on this clock, so each pause is the whole interval between two batches of 512 events.
     const [second = 0, third = 0] = clock.waits()
     assert.closeTo(second, (800 * 512) / 1100, 0.001)
     assert.closeTo(second + third, (800 * 1024) / 1100, 0.001)

@@ -31,7 +31,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /The stored tree is larger than the newest checkpoint of 4 events/u
   ],
   [
-    "an altered log whose checkpoints and tiles of more than the last hour were deleted",
+    "an altered log whose newest checkpoint was deleted, if the unsigned events span more than an hour",
     [
       "UPDATE vatproof.events SET units = 5, recorded_at = recorded_at + interval '61 minutes' WHERE position = 9",
       "DELETE FROM vatproof.checkpoints WHERE size > 4",
@@ -45,7 +45,7 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /was not signed by a key in NOTARY_KEY/u
   ],
   [
-    "a log whose events were deleted, but not its tree",
+    "a log whose events and checkpoints were deleted, but not its tiles",
     ["DELETE FROM vatproof.events", "UPDATE vatproof.logs SET next_position = 0", "DELETE FROM vatproof.checkpoints"],
     /There are 0 events and no checkpoint/u
   ]

@@ -8,7 +8,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Starts a signing service with a signed receipt, and returns a reader for each representation. */
+/** Starts a service that signs its log, and issues a receipt. `readAll` reads the receipt from each endpoint that shows it. */
 const receiptWithReaders = Effect.gen(function* () {
   const adminPort = yield* RunningService.freePort
   const folder = yield* temporaryFolder
@@ -44,7 +44,7 @@ class SignedReceipt extends Context.Service<SignedReceipt, Effect.Success<typeof
 
 const testLayer = Layer.effect(SignedReceipt, receiptWithReaders).pipe(Layer.provideMerge(RunningService.layerGround))
 
-/** Statuses of the representations after a change of the personal document. The list contains no personal data, so it is served. */
+/** HTTP statuses after a change of the receipt's personal document. The list of receipts has no personal data, so its status is 200. */
 const withDocument = [500, 200, 500, 500, 500, 500]
 const all = [500, 500, 500, 500, 500, 500]
 
@@ -78,8 +78,8 @@ const attacks: ReadonlyArray<
   ]
 ]
 
-layer(testLayer, { excludeTestServices: true })("Altered evidence", (it) => {
-  it.effect("is answered with EVIDENCE_ALTERED by every endpoint that would show it, and is reported to operators", function* () {
+layer(testLayer, { excludeTestServices: true })("a service with altered evidence", (it) => {
+  it.effect("responds with EVIDENCE_ALTERED on all endpoints with the event, and reports the event to operators", function* () {
     const { admin, position, readAll } = yield* SignedReceipt
     for (const [name, statuses, change, undo] of attacks) {
       assert.deepStrictEqual(
@@ -106,7 +106,7 @@ layer(testLayer, { excludeTestServices: true })("Altered evidence", (it) => {
     assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
   })
 
-  it.effect("is answered with EVIDENCE_ALTERED if it is a cached answer that was copied to another VAT ID", function* () {
+  it.effect("responds with EVIDENCE_ALTERED if a cached answer was copied to another VAT ID", function* () {
     const { service } = yield* SignedReceipt
     const { status } = yield* service.validate("ATU12345685")
     yield* service.validate("PL1234567890")
