@@ -33,7 +33,7 @@ interface Fact {
 
 const none = { account: null, key: null, vatId: null, receipt: null }
 
-/** Validations as the service writes them, and VatIdVerified events in forms that the index must parse as JSON. */
+/** VatIdVerified events as the service writes them, and in other forms, whose VAT ID the index finds only by parsing JSON. */
 const verified = (vatId: string): ReadonlyArray<Schema.Json> => [
   { answer: null, served: "cache", valid: true, vat_id: vatId },
   { answer: { ...answerJson, vat_id: "DE000000000", note: `,"vat_id":"DE000000000"}` }, valid: true, vat_id: vatId },
@@ -73,7 +73,7 @@ const facts = (round: number): ReadonlyArray<Fact> => {
   ]
 }
 
-/** Appends facts in order and returns them with their events. */
+/** Appends the facts in order, and returns them with their positions. */
 const store = Effect.gen(function* () {
   for (const { account, key } of keys) {
     yield* MigratedDatabase.execute(
@@ -128,7 +128,7 @@ const passes =
     (receiptId === null || fact.receipt === receiptId) &&
     (type === null || fact.type === type)
 
-/** Reads all pages of a search and returns the positions. */
+/** Reads all pages of a search and returns the events. */
 const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, filter: AuditFilter, limit: number) {
   const found: Array<StoredEvent> = []
   let page: ReadonlyArray<StoredEvent> = []
@@ -164,12 +164,12 @@ layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
 })
 
 layer(testLayer, { excludeTestServices: true })("EventSearch over the boundary of two segments of its index", (it) => {
-  it.effect("finds exactly the matching events on both sides of the boundary", function* () {
+  it.effect("finds exactly the matching events on both sides of a segment boundary", function* () {
     const before = 2 ** 18 - 20
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${before}`)
     yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET position = ${before}`)
     const stored = yield* store
-    // Analyses the table: without statistics, and with so few rows, all indexes have the same cost.
+    // Collects statistics for the query planner. Without them, all indexes of this small table have the same cost.
     yield* MigratedDatabase.execute("ANALYZE vatproof.events")
     const search = yield* EventSearch.make
     for (const filter of filters) {

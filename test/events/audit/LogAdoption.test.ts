@@ -20,14 +20,14 @@ import { tamper } from "#test/support/Tampering.ts"
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
 
-/** Makes a machine that has stored the checkpoint `note`, with functions to run its notary and to adopt a log. */
+/** Simulates a machine that has stored the checkpoint `note`. Returns functions to run its notary and to adopt a log. */
 const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {
   const seen = yield* Ref.make(note)
   const saveSeen = (newer: string) => Ref.set(seen, Option.some(newer))
   const loadSeen = Effect.map(Ref.get(seen), (kept) => Option.toArray(kept).map((note) => ({ note, at: "a file" })))
   const options = { keys, loadSeen, saveSeen, replace: saveSeen }
   type Adoption = Effect.Success<ReturnType<typeof LogAdoption.make<never>>>
-  /** Runs statements as the owner of the tables. */
+  /** Runs an adoption as the owner of the tables. */
   const adopting = <A, E>(use: (adoption: Adoption) => Effect.Effect<A, E>) =>
     LogAdoption.make(options).pipe(
       Effect.flatMap(use),

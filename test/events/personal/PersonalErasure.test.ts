@@ -49,10 +49,10 @@ const receiptOf = (accountId: string, { key_id } = openKey): DomainEvent => ({
 const kept = texts("SELECT position::text AS text FROM vatproof.personal_documents WHERE document IS NOT NULL ORDER BY position")
 
 layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Layer.provide(over)), { excludeTestServices: true })(
-  "personal documents",
+  "the erasure of personal documents",
   (it) => {
     it.effect(
-      "expire after their retention period, but not on legal hold; documents of receipts expire only after the account is closed",
+      "erases expired documents except those on legal hold; a receipt's document expires only after the account is closed",
       function* () {
         const { eraseExpired } = yield* PersonalErasure
         const registered = { plan: "free", with_email: false, agent_id_hash: null } as const
@@ -73,7 +73,7 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
         const ofOpen = yield* append("receipt-1", receiptOf(open))
         yield* append("receipt-2", receiptOf(closed, closedKey))
         const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
-        // More documents than fit in one page.
+        // Stores more documents than one page of the erasure has.
         yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
         assert.strictEqual(yield* eraseExpired, 251)
         assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))
@@ -84,7 +84,7 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
     )
 
     it.effect(
-      "are unchanged if the event of their erasure cannot be appended, because one of them is on legal hold",
+      "erases no document if one of the documents is on legal hold, because the append of the erasure fails",
       function* () {
         const [one, held] = [yield* append("key-3", answered("ATU12345670")), yield* append("key-3", answered("ATU12345671"))]
         yield* append(personalDataStream, PersonalDataHeld.make({ positions: [held] }))

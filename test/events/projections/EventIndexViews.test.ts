@@ -87,7 +87,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
     ]
     const isAllowed = Effect.fnUntraced(function* (statement: string) {
       const sql = yield* SqlClient.SqlClient
-      // A statement could reset a role that SET ROLE sets, but not the session authorization.
+      // Uses SESSION AUTHORIZATION, because a statement could undo SET ROLE.
       const asMember = Effect.andThen(sql`SET LOCAL SESSION AUTHORIZATION vatproof_auditor`, sql.unsafe(statement).unprepared)
       return Exit.isSuccess(yield* Effect.exit(sql.withTransaction(asMember)))
     })

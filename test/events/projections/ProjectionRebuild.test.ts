@@ -94,7 +94,7 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* rebuild(names)), 0)
   })
 
-  it.effect("has the same result when two rebuilds run concurrently, or one while a service appends", function* () {
+  it.effect("has the same result when two rebuilds run concurrently, or when a service appends events meanwhile", function* () {
     const before = yield* contents
     for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
     const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
@@ -110,9 +110,10 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     assert.strictEqual(sumOf(yield* Effect.raceFirst(rebuild(names), busy)), 0)
   })
 
-  it.effect("removes no row that a service inserts while the rebuild waits for it", function* () {
+  it.effect("removes no row that a service inserts while the rebuild waits for the service's lock", function* () {
     yield* happen([])
-    // Names the statement, because the background projection may wait for the same row. A transaction reads a snapshot of the activity.
+    // Matches the statement of the rebuild, because the background projection may wait for the same lock. Within a transaction, Postgres
+    // returns the same activity until the snapshot is cleared.
     const waiting = Effect.andThen(
       texts("SELECT pg_stat_clear_snapshot()::text AS text"),
       texts(

@@ -52,7 +52,7 @@ const companyNames = MigratedDatabase.asAdministrator(
   })
 )
 
-/** Returns the approximate number of transactions of the database. Its statistics may lack those of the last second. */
+/** Returns the approximate number of transactions of the database. The statistics may lack the transactions of the last second. */
 const transactions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { count } = yield* SqlSchema.findOne({
@@ -70,7 +70,7 @@ const projectionsLayer = Projections.layer([EventIndex.definition])
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (it) => {
-  it.effect("shows every event that was appended before a query waited for it", function* () {
+  it.effect("shows every event that was appended before the call of upToDate", function* () {
     const projections = yield* Projections
     const issued = { account_id: accountId, key_id: keyId, key_sha256: "00".repeat(32), prefix: "svc_live_abc" }
     yield* append(`account-${accountId}`, "ApiKeyIssued", issued)
@@ -98,7 +98,7 @@ layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (i
     )
   })
 
-  it.effect("is not reported as stalled only because the log had no events for an hour", function* () {
+  it.effect("is not reported as stalled after an hour without events", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* MigratedDatabase.execute("UPDATE vatproof.projections SET moved_at = now() - interval '1 hour'")
@@ -126,7 +126,7 @@ layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (i
     const projections = yield* Projections
     const { position } = yield* append("source-vies", "SourceRecovered", {})
     yield* projections.upToDate(EventIndex.eventIndex)
-    // The projection must not advance before the gap exists.
+    // Stops the projection until the gap exists.
     yield* followRules(2)
     yield* append("source-vies", "SourceRecovered", {})
     yield* tamper(`DELETE FROM vatproof.events_p0 WHERE position = ${position + 1}`)
@@ -163,7 +163,7 @@ describe("Background projections", () => {
     Effect.gen(function* () {
       const events = Array.from({ length: 2500 }, () => append("source-vies", "SourceRecovered", {}))
       yield* Effect.all(events, { concurrency: "unbounded", discard: true })
-      // The projection has not advanced for a while.
+      // Simulates a projection that has not advanced for a minute.
       yield* MigratedDatabase.execute(`UPDATE vatproof.projections SET moved_at = now() - interval '1 minute'`)
       const clock = SkippingClock.make()
       const { list } = yield* Effect.map(clock.on(Layer.build(projectionsLayer)), Context.get(Projections))
@@ -171,7 +171,7 @@ describe("Background projections", () => {
         Effect.repeat({ until: (states) => states.every(({ lag }) => lag === 0), schedule: Schedule.spaced("20 millis") }),
         Effect.timeout("15 seconds")
       )
-      // The projection pauses for the rest of the second.
+      // Work takes no time on this clock, so each pause is the whole interval between two batches of 1,000 events.
       assert.deepStrictEqual(clock.waits().slice(0, 2), [320, 320])
     }).pipe(Effect.scoped, Effect.provide(MigratedDatabase.layer))
   )

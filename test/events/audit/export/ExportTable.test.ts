@@ -21,7 +21,7 @@ const issued = new StoredEvent({
   metadata: "{}"
 })
 
-/** Returns a name as the table of personal data shows it. */
+/** Returns the cell of a company name in the table of personal data. */
 const cellOf = (name: string) => {
   const table = exportTables.find(({ file }) => file === "personal/personal.csv")
   const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
@@ -29,7 +29,7 @@ const cellOf = (name: string) => {
   return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, key: null, personal })?.split(";")[index] ?? "")
 }
 
-/** Returns the row of an operator's event, without the times. */
+/** Returns the row of an operator's event, without the columns for the position and the times. */
 const rowIn = (name: string, type: string, data: object) => {
   const table = exportTables.find(({ file }) => file === name)
   const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'
@@ -51,8 +51,8 @@ it("an export has tables of plans and keys, with the author and reason of each c
   )
 })
 
-describe("text in an exported table", () => {
-  it("is never a formula in a spreadsheet", () => {
+describe("an exported table", () => {
+  it("contains no text that a spreadsheet reads as a formula", () => {
     for (const name of ["=1+1", "+49 30", "-GmbH", "@SUM(A1)", " =1", "\u00a0=1", "＝1", "＋1", "－1", "＠1"])
       assert.strictEqual(cellOf(name), `"'${name}"`)
     assert.strictEqual(cellOf("\tx"), `"' x"`)
@@ -60,7 +60,7 @@ describe("text in an exported table", () => {
     assert.strictEqual(cellOf("\u0000=1"), `"' =1"`)
   })
 
-  it("is on one line, and unchanged if it cannot be read as a formula", () => {
+  it("contains each text on one line, and unchanged if a spreadsheet does not read it as a formula", () => {
     for (const name of ["Müller & Co.", "A=B", "'s-Hertogenbosch", "3-D", ""]) assert.strictEqual(cellOf(name), `"${name}"`)
     assert.strictEqual(cellOf('A "B"\r\nC'), '"A ""B"" C"')
   })

@@ -56,7 +56,7 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
     }
   })
 
-  it.effect("detects removed newest events by a checkpoint that was kept elsewhere", function* () {
+  it.effect("detects the removal of the newest events by a checkpoint that was kept outside the database", function* () {
     const { note } = yield* SignedLog.untilSigned(600)
     yield* tamper(
       "DELETE FROM vatproof.events WHERE position >= 300",
@@ -70,7 +70,7 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
   })
 
   it.effect(
-    "locates a changed event by a checkpoint that was kept elsewhere, even if the database was signed again",
+    "locates a changed event by a checkpoint that was kept outside the database, even if the log was signed again",
     function* () {
       const tree = yield* TreeStore
       const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)
@@ -105,7 +105,7 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
     }
   )
 
-  it.effect("succeeds while a service appends", function* () {
+  it.effect("reports nothing while a service appends events", function* () {
     yield* restore
     const busy = Effect.forever(SignedLog.appendAll(facts(50)))
     const report = yield* Effect.raceFirst(Effect.repeat(audit(), { times: 5 }), busy)

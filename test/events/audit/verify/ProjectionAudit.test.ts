@@ -31,7 +31,7 @@ const audit = Effect.gen(function* () {
   return findings.list()
 })
 
-/** SQL expressions that change a column, by its type; or by its name, if it has a constraint. */
+/** SQL expressions for another value of the columns that have a constraint, by name. `byType` is for all other columns. */
 const others: Readonly<Record<string, string>> = {
   state: "CASE state WHEN 'final' THEN 'expired' ELSE 'final' END",
   plan: "CASE plan WHEN 'free' THEN 'enterprise' ELSE 'free' END",
@@ -54,7 +54,7 @@ const change = (table: string, column: string) => {
 /** Columns of a task's schedule, which do not derive from the log. */
 const schedule: ReadonlySet<string> = new Set(["due_at", "claim", "attempts", "attempted_at", "failure"])
 
-/** Returns the names of all columns of a table. */
+/** Returns the names of the columns of a table that derive from the log. */
 const columnsOf = (name: string) => {
   const [, lines = ""] = new RegExp(`^table vatproof\\.${name}\\b.*\\n((?:  .*\\n)+)`, "mu").exec(schema) ?? []
   return [...lines.matchAll(/^  (\w+) (?:bigint|bytea|integer|smallint|text|timestamp|uuid)\b/gmu)]
@@ -86,7 +86,7 @@ const further: ReadonlyArray<Change> = [
     "a wrong time of the log's newest event",
     "UPDATE vatproof.logs SET last_recorded_at = last_recorded_at + interval '1 microsecond'"
   ],
-  ["logs", "a second log", "INSERT INTO vatproof.logs (log_id) VALUES (1)"],
+  ["logs", "a row of a second log", "INSERT INTO vatproof.logs (log_id) VALUES (1)"],
   ["projections", "a projection with an unknown version", "UPDATE vatproof.projections SET version = 7 WHERE name = 'meters'"],
   [
     "projections",
@@ -97,10 +97,10 @@ const further: ReadonlyArray<Change> = [
   ["projections", "a missing projection", "DELETE FROM vatproof.projections WHERE name = 'meters'"],
   [
     "projections",
-    "an inline projection with a position, as only asynchronous ones have",
+    "an inline projection with a position, which only asynchronous projections have",
     "UPDATE vatproof.projections SET position = 3 WHERE name = 'meters'"
   ],
-  ["listed", "a surplus row of listed", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
+  ["listed", "a surplus row in `listed`", "INSERT INTO vatproof.listed (log_id, list, position) VALUES (0, 'receipts-x', 5)"],
   ["projections", "a projection of another log", "UPDATE vatproof.projections SET log_id = 1 WHERE name = 'meters'"],
   [
     "event_index",
@@ -190,12 +190,12 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     assert.strictEqual(found.at(-1)?.message, "listed: 50 more rows are wrong")
   })
 
-  it.effect("succeeds while a service appends", function* () {
+  it.effect("reports nothing while a service appends events", function* () {
     const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
     assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
   })
 
-  it.effect("reports a missing table, and compares the others", function* () {
+  it.effect("reports a missing table, and compares all other tables", function* () {
     yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
     yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
     const found = new Set((yield* audit).map(({ table }) => table))
