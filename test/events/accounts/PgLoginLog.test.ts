@@ -33,7 +33,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the log of logins"
     )
     assert.deepStrictEqual(yield* recorded, [
       { type: "LoggedIn", events: 60, refused: 0, succeeded: 0 },
-      // One for the account, 500 for clients, and one for all other clients.
+      // One summary event for the account, 500 for single clients, and one for all other clients.
       { type: "LoginsCounted", events: 502, refused: 3_001, succeeded: 10 }
     ])
   })

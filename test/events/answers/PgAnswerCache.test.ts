@@ -36,14 +36,14 @@ const testLayer = PgAnswerCache.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
-layer(testLayer, { excludeTestServices: true })("the cached newest answer about a VAT ID", (it) => {
-  it.effect("is the answer with the latest time of the source, even if an older answer is stored later", function* () {
+layer(testLayer, { excludeTestServices: true })("the answer cache in Postgres", (it) => {
+  it.effect("returns the answer with the source's latest time, even if an older answer is stored later", function* () {
     const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
     yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
     assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
   })
 
-  it.effect("is the answer with the latest time of the source, even if several answers are stored concurrently", function* () {
+  it.effect("returns the answer with the source's latest time, even if several answers are stored concurrently", function* () {
     const times = ["02", "05", "01", "04", "03"]
     yield* Effect.forEach(
       times,
@@ -53,13 +53,13 @@ layer(testLayer, { excludeTestServices: true })("the cached newest answer about 
     assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
   })
 
-  it.effect("is the answer that was stored last if two answers have the same time", function* () {
+  it.effect("returns the answer that was stored last if two answers have the same time", function* () {
     yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const position = yield* store("ATU12345680", answerOf(false, "2026-11-01T12:00:01.000Z"))
     assert.containSubset(yield* newest("ATU12345680"), { position, answer: { valid: false } })
   })
 
-  it.effect("is not returned after a superuser changed its row", function* () {
+  it.effect("does not return an answer whose row a superuser changed", function* () {
     yield* store("ATU12345683", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const change = (columns: string) =>
       MigratedDatabase.execute(`UPDATE vatproof.latest SET ${columns} WHERE key = 'answer-ATU12345683'`)
@@ -76,14 +76,14 @@ layer(testLayer, { excludeTestServices: true })("the cached newest answer about 
     assert.containSubset(yield* newest("ATU12345683"), { answer: { valid: true } })
   })
 
-  it.effect("is replaced by the next answer even if the clock of its source was far ahead", function* () {
+  it.effect("returns the next answer even if the clock of the previous answer's source was far ahead", function* () {
     yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
     const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
     const position = yield* store("ATU12345681", answerOf(false, later))
     assert.containSubset(yield* newest("ATU12345681"), { position, answer: { valid: false } })
   })
 
-  it.effect("consists of the fields that a response shows, and the position of its event", function* () {
+  it.effect("returns the fields of an answer that a response shows, and the position of the answer's event", function* () {
     const { refresh } = yield* AnswerCache
     const answer = {
       ...answerOf(true, "2026-11-01T12:00:01.000Z"),
@@ -97,13 +97,13 @@ layer(testLayer, { excludeTestServices: true })("the cached newest answer about 
     assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
   })
 
-  it.effect("has the day on which the VAT ID becomes valid, if the source names one", function* () {
+  it.effect("returns the day on which the VAT ID becomes valid, if the source names one", function* () {
     const answer: Answer = { ...answerOf(false, "2026-11-01T12:00:01.000Z"), source: "bzst", valid_from: "2026-11-25" }
     yield* store("DE100440190", answer)
     assert.containSubset(yield* newest("DE100440190"), { answer: { valid: false, valid_from: "2026-11-25" } })
   })
 
-  it.effect("is not returned for another VAT ID, even if a superuser copied it there", function* () {
+  it.effect("does not return an answer that a superuser copied from another VAT ID", function* () {
     yield* store("ATU12345685", answerOf(true, "2026-11-01T12:00:01.000Z"))
     const position = yield* store("PL1234567890", answerOf(true, "2026-11-01T12:00:01.000Z"))
     yield* MigratedDatabase.execute(`UPDATE vatproof.latest AS l SET position = o.position, answer = o.answer
@@ -113,7 +113,7 @@ layer(testLayer, { excludeTestServices: true })("the cached newest answer about 
     assert.containSubset(yield* newest("PL1234567890"), { position })
   })
 
-  it.effect("is found for each known VAT ID of several concurrent look-ups, and for no unknown one", function* () {
+  it.effect("finds the answer of each known VAT ID in concurrent look-ups, and no answer for an unknown VAT ID", function* () {
     const cache = yield* AnswerCache
     const known = ["ATU12345683", "ATU12345684"]
     const positions = yield* Effect.forEach(known, (text) => store(text, answerOf(true, "2026-11-01T12:00:01.000Z")))

@@ -23,7 +23,7 @@ const testLayer = PgIdentity.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer)
 )
 
-/** Issues a key of a new account. */
+/** Issues an API key to a new account. */
 const issued = Effect.gen(function* () {
   const crypto = yield* Crypto
   const key = yield* ApiKey.generate(crypto)
@@ -44,8 +44,8 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 
 const execute = MigratedDatabase.execute
 
-layer(testLayer, { excludeTestServices: true })("the caller of an API key", (it) => {
-  it.effect("has the plan of the account, the limits of the plan, and the usage of the key in this month", function* () {
+layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API key", (it) => {
+  it.effect("returns the plan of the account, the limits of the plan, and the usage of the key in this month", function* () {
     const { byKey, refresh } = yield* Identity
     const { accountId, key, keyId } = yield* issued
     const period = billingPeriod(yield* DateTime.now)
@@ -68,14 +68,14 @@ layer(testLayer, { excludeTestServices: true })("the caller of an API key", (it)
     assert.deepStrictEqual(yield* refresh(key), caller)
   })
 
-  it.effect("has the account's own monthly limit if one is set", function* () {
+  it.effect("returns the account's own monthly limit if one is set", function* () {
     const { byKey } = yield* Identity
     const { accountId, key } = yield* issued
     yield* execute(`UPDATE vatproof.accounts SET plan = 'business', per_month = 7 WHERE account_id = '${accountId}'`)
     assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
   })
 
-  it.effect("has a new identity epoch after each revoked key and each change of a plan, of any account", function* () {
+  it.effect("returns a higher identity epoch after a key is revoked or a plan is changed in any account", function* () {
     const { byKey } = yield* Identity
     const [own, other] = [yield* issued, yield* issued]
     const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
@@ -88,7 +88,7 @@ layer(testLayer, { excludeTestServices: true })("the caller of an API key", (it)
     assert.strictEqual(yield* epoch, before + 2)
   })
 
-  it.effect("is found even if concurrent look-ups have unknown, revoked and malformed keys", function* () {
+  it.effect("finds the caller even if concurrent look-ups have unknown, revoked and malformed keys", function* () {
     const { byKey } = yield* Identity
     const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
     yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
@@ -112,8 +112,8 @@ layer(testLayer, { excludeTestServices: true })("the caller of an API key", (it)
   })
 })
 
-layer(testLayer, { excludeTestServices: true })("an anonymous caller", (it) => {
-  it.effect("is identified by a keyed hash of the IP address, which is equal on every replica", function* () {
+layer(testLayer, { excludeTestServices: true })("the look-up of an anonymous caller", (it) => {
+  it.effect("identifies the caller by a keyed hash of the IP address, which is equal on every replica", function* () {
     const { byAddress } = yield* Identity
     const other = yield* Effect.map(Layer.build(Layer.fresh(PgIdentity.layer)), Context.get(Identity))
     const caller = byAddress("192.0.2.1")

@@ -68,7 +68,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
             Result.isSuccess(outcome) ? [outcome.success.standing.usage.used] : []
           )
           const expected = Math.min(charged.length, limit)
-          // The accepted calls report each count from the first unit to the last once.
+          // Each count from 1 to the number of accepted calls is reported exactly once.
           assert.deepStrictEqual(
             served.toSorted((a, b) => a - b),
             Array.from({ length: expected }, (_, index) => index + 1)
@@ -139,7 +139,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     }
   )
 
-  it.effect("counts an admitted call once, although it also stores the call's event", function* () {
+  it.effect("counts an admitted call only once when it stores the call's event", function* () {
     const { admit, record } = yield* replica
     const caller = yield* identified("b5")
     const admitted = yield* admit(caller)
@@ -148,7 +148,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.strictEqual(yield* countedOf(caller), 1)
   })
 
-  it.effect("rejects a call of a cached caller if the identity epoch has changed, and stores and counts nothing", function* () {
+  it.effect("rejects a call of a cached caller after a change of any key or plan, and stores and counts nothing", function* () {
     const { admit, record } = yield* replica
     const caller = yield* identified("b6")
     const admitted = yield* admit(caller)
@@ -165,7 +165,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
   })
 
-  it.effect("accepts an anonymous call even if the identity epoch has changed", function* () {
+  it.effect("accepts an anonymous call even after a change of any key or plan", function* () {
     const { admit, record } = yield* replica
     const caller = anonymous("b7", 5, 5)
     yield* moveEpoch

@@ -15,8 +15,8 @@ const replicas = Effect.gen(function* () {
 
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
-layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it) => {
-  it.effect("are granted up to the limit, summed over all replicas", function* () {
+layer(testLayer, { excludeTestServices: true })("the rate limiter with a sliding window", (it) => {
+  it.effect("grants slots up to the limit, summed over all replicas", function* () {
     const both = yield* replicas
     const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(["scarce"], 3, "24 hours"))
     const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
@@ -29,7 +29,7 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
     }
   })
 
-  it.effect("are free again if the clock is set back to before they were acquired", function* () {
+  it.effect("frees slots if the clock is set back to before the slots were acquired", function* () {
     const { acquireSlots, checkSlots } = yield* RateLimiter
     const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
         taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket = 'back'`)
@@ -42,16 +42,16 @@ layer(testLayer, { excludeTestServices: true })("slots in a sliding window", (it
     assert.isFalse((yield* take).granted)
   })
 
-  it.effect("are never granted if the limit is zero", function* () {
+  it.effect("grants no slot if the limit is zero", function* () {
     const { acquireSlots } = yield* RateLimiter
     assert.deepStrictEqual(yield* acquireSlots(["none"], 0, "1 minute"), { granted: false, retryAfterSeconds: 60 })
   })
 })
 
-layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it) => {
+layer(testLayer, { excludeTestServices: true })("the rate limiter with several buckets", (it) => {
   const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
 
-  it.effect("are granted in all of the buckets or in none", function* () {
+  it.effect("grants a slot in all of the buckets or in none", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
     const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
@@ -61,14 +61,14 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
   })
 
-  it.effect("stay free when checkSlots only asks whether they are free", function* () {
+  it.effect("acquires no slots when checkSlots asks whether slots are free", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
     assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
     assert.isFalse((yield* checkSlots(["look-a"], 1, "1 hour")).granted)
   })
 
-  it.effect("never exceed the limit of a bucket under concurrent calls", function* () {
+  it.effect("never exceeds the limit of a bucket under concurrent calls", function* () {
     const both = yield* replicas
     const pairs = [
       ["cross-a", "cross-b"],
@@ -78,7 +78,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     ] as const
     const asked = times(60, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(pairs[index % 4] ?? pairs[0], 6, "1 hour"))
     const granted = statusOf(yield* Effect.all(asked, { concurrency: "unbounded" }))
-    // Each acquires two of 18 slots. The order of arrival decides whether all succeed.
+    // Each successful call acquires two of 18 slots, so at most 9 calls succeed. In an unfavourable order fewer calls succeed.
     assert.isTrue(granted >= 6 && granted <= 9, String(granted))
     for (const bucket of ["cross-a", "cross-b", "cross-c"]) {
       const left = yield* Effect.forEach(
@@ -89,7 +89,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     }
   })
 
-  it.effect("are released when the transaction that acquired them fails", function* () {
+  it.effect("releases slots when the transaction that acquired them fails", function* () {
     const { acquireSlots } = yield* RateLimiter
     const sql = yield* SqlClient.SqlClient
     const undone = Effect.andThen(acquireSlots(["undone"], 1, "1 hour"), Effect.fail("no")).pipe(sql.withTransaction, Effect.exit)
@@ -98,7 +98,7 @@ layer(testLayer, { excludeTestServices: true })("slots in several buckets", (it)
     assert.isFalse((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
   })
 
-  it.effect("become free one by one as each of them expires", function* () {
+  it.effect("frees slots one by one as each of them expires", function* () {
     const { acquireSlots } = yield* RateLimiter
     const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
     const age = (minutes: number) =>

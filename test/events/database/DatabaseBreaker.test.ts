@@ -59,7 +59,7 @@ layer(testLayer, { excludeTestServices: true })("a service whose database is una
     }
   )
 
-  it.effect("rejects a validation while the database is read-only, as a standby is, and recovers by itself", function* () {
+  it.effect("rejects a validation while the database is read-only, like a standby, and recovers by itself", function* () {
     const { key, service } = yield* ServiceBehindProxy
     const { name } = yield* TestDatabase
     const readWrite = (statement: string) =>

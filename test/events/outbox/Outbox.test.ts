@@ -101,7 +101,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     assert.strictEqual((yield* arrivedFor("away")).length, 1)
   })
 
-  it.effect("delivers every mail once although two replicas deliver", function* () {
+  it.effect("delivers every mail once even if two replicas deliver mails at the same time", function* () {
     const [one, other] = [yield* OutboxReplica.make(), yield* OutboxReplica.make()]
     const names = Array.from({ length: 40 }, (_, index) => `crowd-${index}`)
     const accounts = yield* Effect.forEach(names, (name, index) => (index % 2 === 0 ? one : other).signUp(name), {
@@ -143,7 +143,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
   const takeStock = Effect.fnUntraced(function* (accountId: string) {
     return (yield* OutboxReplica.mailsOf(accountId)).map(({ email, state, token }) => [state, email, token])
   })
-  /** Makes an account's queued mail due much later, as after many attempts. */
+  /** Delays an account's queued mail by 10 minutes, like the retry of a mail after many attempts. */
   const waitLong = (accountId: string) =>
     Effect.flatMap(
       SqlClient.SqlClient,

@@ -62,7 +62,7 @@ layer(store, { excludeTestServices: true })("The spool of uploaded batches", (it
     assert.deepStrictEqual(yield* spooled, ["0", "1"])
   })
 
-  it.effect("moves each chunk to the log once and in order under concurrent calls, without erased documents", function* () {
+  it.effect("moves each chunk to the log once and in order under concurrent calls, and stores no erased document", function* () {
     const { openNext } = yield* BatchSpool
     yield* MigratedDatabase.execute("UPDATE vatproof.uploads SET document = NULL WHERE chunk = 1")
     yield* Effect.all(

@@ -26,7 +26,7 @@ const store = PgBatchStore.layer.pipe(
 )
 
 layer(store, { excludeTestServices: true })("The store of batches", (it) => {
-  it.effect("tells hundreds of concurrent clients the progress of their own batch", function* () {
+  it.effect("returns to each of 500 concurrent clients the progress of its own batch", function* () {
     const { count, isOpen } = yield* BatchStore
     yield* appendBatch(open, ["SE556000000001", "SE556000000002", "FI10999301"])
     yield* appendBatch(mixed, ["SE556000000003", "SE556000000004"])
@@ -53,7 +53,7 @@ layer(store, { excludeTestServices: true })("The store of batches", (it) => {
     assert.deepStrictEqual<unknown>(progress, clients)
   })
 
-  it.effect("says that an id of another form is no open batch", function* () {
+  it.effect("reports no open batch for an id that is not a UUID", function* () {
     const { isOpen } = yield* BatchStore
     assert.isFalse(yield* isOpen("x"))
   })

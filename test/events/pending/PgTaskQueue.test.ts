@@ -46,7 +46,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))
     const claimed = (yield* Effect.replicateEffect(claim(slots), 21)).flat()
     assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
-    // Each claim starts with a random batch. All 20 claims go to one batch once in half a million runs.
+    // Each claim picks a random batch. The test fails in one of half a million runs, if all 20 claims pick the same batch.
     assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
   })
 
@@ -84,7 +84,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     for (const wakeMs of [null, 1_000]) assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, wakeMs }]), [])
   })
 
-  it.effect("pauses all items of a batch and a member state when one of them finds the quota used up", function* () {
+  it.effect("pauses all items of a batch for one member state when one of these items finds the quota used up", function* () {
     const { claim, defer } = yield* TaskQueue
     const slots = [{ memberState: "SE", slots: 2, wakeMs: null }]
     yield* closeAll

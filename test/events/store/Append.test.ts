@@ -21,7 +21,7 @@ const common = {
   list: Schema.NullOr(Schema.Literals(["receipts", "others"]))
 }
 
-/** Commands that rarely collide, so that most batches are stored as a whole. */
+/** Commands that are rarely rejected, so that most batches are decided as a whole. */
 const Likely = Schema.Struct({
   ...common,
   newest: Schema.NullOr(Schema.Struct({ key: Schema.Literals(["p", "q"]), isRight: Schema.Literal(true) })),
@@ -43,7 +43,7 @@ type Known = Step & { readonly isStored: boolean }
 
 const minuteOf = (exit: Exit.Exit<Appended, unknown>) => (Exit.isSuccess(exit) ? exit.value.minute : null)
 
-/** Appends some single events, and returns the positions of the newest answers. */
+/** Returns the position of the newest answer for each key, if each step appends one event to an empty log. */
 const newestOf = (steps: ReadonlyArray<Step>) => {
   const newest = new Map<string, number>()
   for (const [index, { answeredAt, latest }] of steps.entries()) {
@@ -59,7 +59,8 @@ const bothWays = Effect.fnUntraced(function* (before: ReadonlyArray<Step>, steps
   const first = before.map((step) => prepare(step))
   const positions = newestOf(before)
   const batch = steps.map((step, index) => {
-    // A batch compares its answers with those stored before it, so a command must not repeat an answer that the same batch replaces.
+    // The database checks a batch against the answers stored before the batch, but a single command also against answers of earlier
+    // commands. For equal results, no command relies on an answer that an earlier command replaces.
     const isMoved = steps.slice(0, index).some(({ latest }) => latest !== null && latest === step.newest?.key)
     const known = step.newest !== null && positions.has(step.newest.key) && !isMoved ? step.newest : null
     return prepare({ ...step, newest: known }, positions)
@@ -134,7 +135,7 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
     1
   ],
   [
-    "identity epoch, answer, rate window and meter are all violated",
+    "its identity epoch and answer are outdated, and its rate window and meter are full",
     {
       epoch: 1,
       newest: { key: "p", isRight: false },
@@ -146,9 +147,9 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
   ]
 ]
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append commands", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of a batch of commands", (it) => {
   it.effect.prop(
-    "has the same result as an append of its commands one by one",
+    "has the same result as an append of the commands one by one",
     [
       Arbitrary.array(Arbitrary.schema(Any), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Any), { minLength: 1, maxLength: 12 })
@@ -158,7 +159,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append 
   )
 
   it.effect.prop(
-    "has the same result as an append of its commands one by one, even if a few commands are rejected",
+    "has the same result as an append of the commands one by one, even if a few commands are rejected",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -167,7 +168,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append 
     { arbitrary: { runs: 80 } }
   )
 
-  it.effect("is decided as a whole if no command is rejected, else command by command", () =>
+  it.effect("decides the batch as a whole if no command is rejected, else command by command", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -246,7 +247,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append 
     )
   )
 
-  it.effect("is stored once if it is retried, even if its preconditions no longer hold", () =>
+  it.effect("stores a retried batch once, even if its preconditions no longer hold", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -274,7 +275,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of append 
     )
   )
 
-  it.effect("is recognised if it is retried, even if its events are in the previous partition", function* () {
+  it.effect("recognises a retried command as a duplicate, even if its events are in the previous partition", function* () {
     const last = 2 ** 26 - 1
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
     const outcomes = yield* undone(

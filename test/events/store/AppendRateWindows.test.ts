@@ -37,13 +37,13 @@ const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>
   )
 })
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows of a batch", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of calls with rate windows", (it) => {
   it.effect.each([
-    ["start again when they have ended", "0 seconds", "-1 second", [1, 2], 60_000],
-    ["keep their counts while they have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
-    ["start again when they have ended, although the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
-    ["keep their counts while they have not ended, although the clock was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
-    ["start again when they would end later than a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
+    ["restarts rate windows that have ended", "0 seconds", "-1 second", [1, 2], 60_000],
+    ["continues rate windows that have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],
+    ["restarts rate windows that have ended, even if the clock was set back", "10 minutes", "-1 second", [1, 2], 60_000],
+    ["continues rate windows that have not ended, even if the clock was set back", "10 minutes", "30 seconds", [8, 9], 30_000],
+    ["restarts rate windows that would end later than a new window", "10 minutes", "10 minutes", [1, 2], 60_000]
   ] as const)("%s", function* ([_, ahead, ends, taken, endsInMs]) {
     const append = yield* Append.make
     yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET last_recorded_at = clock_timestamp() + interval '${ahead}'`)
@@ -65,7 +65,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     yield* MigratedDatabase.execute("UPDATE vatproof.logs SET last_recorded_at = '-infinity'")
   })
 
-  it.effect("count each call, including rejected ones", () =>
+  it.effect("counts each call in its rate window, including rejected calls", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -78,7 +78,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
   )
 
   it.effect.each(["vatproof.append", "vatproof.count_calls"])(
-    "are locked by %s in the order of their names",
+    "locks rate windows in the order of their names (function %s)",
     function* (lockedBy) {
       yield* MigratedDatabase.execute(
         `INSERT INTO vatproof.rate_windows SELECT '${minute}' || b, 0, now() + interval '1 minute' FROM unnest('{a,m,z}'::text[]) AS b`
@@ -119,7 +119,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the rate windows o
     }
   )
 
-  it.effect("are read without a read of other callers' rate windows", function* () {
+  it.effect("reads no rate windows of other callers", function* () {
     const others = "SELECT 'other' || n, 1, now() + interval '1 minute' FROM generate_series(1, 5000) AS n"
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.rate_windows ${others}`)
     yield* MigratedDatabase.execute("ANALYZE vatproof.rate_windows")

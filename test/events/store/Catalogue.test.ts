@@ -43,7 +43,7 @@ describe("the catalogue of events", () => {
   }
 })
 
-/** Encodes the data of a stored event again, as the current code stores it. */
+/** Decodes the data of a stored event and encodes it again, with the current schema. */
 const storedAgain = Effect.fnUntraced(function* (schema: Schema.Codec<unknown, unknown>, stored: string) {
   const codec = Schema.toCodecJson(schema)
   const value = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(codec))(stored)

@@ -23,8 +23,8 @@ const event = new StoredEvent({
   metadata: '{"request_id":"r1"}'
 })
 
-describe("An event as a line of text", () => {
-  it("is canonical JSON, and is parsed to the same event", () => {
+describe("the line format of events", () => {
+  it("writes an event as canonical JSON, and parses it to the same event", () => {
     const line = format(event)
     const value = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))(line)
     assert.strictEqual(Result.getOrThrow(CanonicalJson.encode(value)), line)
@@ -32,7 +32,7 @@ describe("An event as a line of text", () => {
     assert.deepInclude(readData(event), { event_id: "not this one" })
   })
 
-  it("is rejected if it is not the canonical JSON of an event", () => {
+  it("rejects a line that is not the canonical JSON of an event", () => {
     const line = format(event)
     const spellings = [
       ` ${line}`,
@@ -50,7 +50,7 @@ describe("An event as a line of text", () => {
     for (const spelling of spellings) assert.isTrue(Result.isFailure(parse(spelling)), spelling)
   })
 
-  it("is rejected or parsed to another event if any character is changed", () => {
+  it("rejects a line with any changed character, or parses it to a different event", () => {
     const line = format(event)
     for (let i = 0; i < line.length; i += 1) {
       const changed = `${line.slice(0, i)}${line.charAt(i) === "0" ? "1" : "0"}${line.slice(i + 1)}`

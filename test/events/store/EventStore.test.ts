@@ -1,4 +1,4 @@
-/** Compares the event store with a small model of it. */
+/** Compares the event store with a simple model in memory. */
 import { Arbitrary, Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
@@ -36,7 +36,7 @@ const latestOf = ({ events }: AppendCommand) => {
   return event?.type === VatIdVerified.type ? VatIdVerified.read(event).vat_id : undefined
 }
 
-/** The result that the model expects. */
+/** The state of the log that the model expects. */
 interface Model {
   head: number
   readonly versions: Map<string, number>
@@ -217,7 +217,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     yield* assertSound
   })
 
-  it.effect("accepts only one of many commands with the same expected version", function* () {
+  it.effect("accepts only one of many concurrent commands with the same expected version", function* () {
     const command: AppendCommand = { stream: "race", expectedVersion: 0, events: [eventOf(0)], charge: null }
     const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => outcomeOf(command), { concurrency: "unbounded" })
     assert.lengthOf(

@@ -20,7 +20,7 @@ const append = Effect.gen(function* () {
 const messageOf = ({ reason }: SqlError) =>
   Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : String(reason)
 
-/** Content of all tables, to detect changes. */
+/** A digest of the events, and their triggers and partitions, to detect changes. */
 const fingerprint = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
@@ -74,16 +74,16 @@ const ofTheOwner = [
   "ALTER SCHEMA vatproof RENAME TO forgotten"
 ]
 
-/** Runs a statement in a session without ordinary triggers, like a restore or a replica. */
+/** Runs a statement in the session mode of replication, in which Postgres fires no ordinary triggers. */
 const asReplica = (statement: string) => `DO $$ BEGIN SET LOCAL session_replication_role = replica; ${statement}; END $$`
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("the protection of the log", (it) => {
   it.effect.each([...ofTheOwner, ...ofTheOwner.slice(0, 8).map(asReplica)])(
-    "stays unchanged, because the database rejects a superuser's %s",
+    "rejects the statement of a superuser, and leaves the log unchanged: %s",
     function* (statement) {
       yield* append
       const before = yield* fingerprint
-      // DROP OWNED scans the whole server, where other tests drop their databases concurrently.
+      // Retries, because DROP OWNED scans the whole server and fails if another test drops its database at the same time.
       const refusal = yield* Effect.flip(MigratedDatabase.execute(statement)).pipe(
         Effect.repeat({ while: (error) => messageOf(error).startsWith("tuple concurrently"), times: 50 })
       )
@@ -111,7 +111,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     "SELECT vatproof_guard.refuse_drop()",
     "ALTER EVENT TRIGGER vatproof_refuse_drop DISABLE",
     "ALTER ROLE vatproof_service SUPERUSER"
-  ])("stays unchanged, because the database rejects the service's %s", function* (statement) {
+  ])("rejects the statement of the service's database role, and leaves the log unchanged: %s", function* (statement) {
     yield* append
     const before = yield* fingerprint
     const sql = yield* SqlClient.SqlClient
@@ -123,7 +123,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* fingerprint, before)
   })
 
-  it.effect("belongs to a database role without login, like all other objects in the schema", function* () {
+  it.effect("makes a database role without login the owner of all tables and functions in the schema", function* () {
     const sql = yield* SqlClient.SqlClient
     const find = SqlSchema.findAll({
       Request: Schema.Void,
@@ -137,7 +137,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("a stored event", (
     assert.deepStrictEqual(yield* find(undefined), [])
   })
 
-  it.effect("does not prevent the service's database role from appending further events", function* () {
+  it.effect("lets the service's database role append further events", function* () {
     const sql = yield* SqlClient.SqlClient
     const who = SqlSchema.findOne({
       Request: Schema.Void,

@@ -15,7 +15,7 @@ const lost = new SqlError({
   reason: new ConnectionError({ cause: new Error("reset"), message: "reset", operation: "query" })
 })
 
-/** An event store that loses its first responses and gives its first events these ids. `calls` counts calls of vatproof.append. */
+/** Makes an event store that loses its first `losses` responses, and whose first events get the ids `eventIds`. */
 const makeStore = Effect.fnUntraced(function* (losses: number, eventIds: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   let calls = 0

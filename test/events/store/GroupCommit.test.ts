@@ -45,7 +45,7 @@ it.effect("a group commit rejects a caller beyond the maximum number of waiting 
 })
 
 it.effect(
-  "a group commit rejects callers that have waited for 3 s when a batch begins, and leaves their inputs out",
+  "a group commit rejects callers that have waited for 3 s when a batch begins, and leaves their inputs out of the batch",
   function* () {
     const { ask, batches, first, go } = yield* held
     const early = yield* ask(2)

@@ -25,7 +25,7 @@ const append = (count: number) =>
     })
   )
 
-/** Runs `effect` while the transaction of another session, which has run `statement`, is open. */
+/** Runs `effect` while another session has an open transaction in which it has run `statement`. */
 const beside = Effect.fnUntraced(function* <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) {
   const [isBegun, isDone] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const other = yield* Effect.forkScoped(
@@ -68,7 +68,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("creates each partition once even if several replicas run it at the same time", function* () {
+  it.effect("creates each partition once even if several replicas run housekeeping at the same time", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* setHead(3 * partitionSize)
     const turns = Array.from({ length: 6 }, () => sql`SELECT vatproof.ensure_partitions(0::smallint)`)
@@ -77,7 +77,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     yield* setHead(0)
   })
 
-  it.effect("creates partitions early enough for an append that fills one and begins the next", function* () {
+  it.effect("creates partitions early enough for an append that fills one partition and begins the next", function* () {
     yield* setHead(partitionSize - 2)
     assert.strictEqual((yield* append(4)).position, partitionSize - 2)
     const events = yield* EventStore
@@ -154,7 +154,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("housekeeping", (it
     }
   )
 
-  it.effect("deletes tokens of mails 90 days after their issue", function* () {
+  it.effect("deletes a mail token 90 days after its issue", function* () {
     const account = "0192f0c0-0000-7000-8000-000000000001"
     yield* MigratedDatabase.execute(
       `INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES ('${account}', 'free', now())`

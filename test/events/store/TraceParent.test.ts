@@ -5,14 +5,14 @@ import * as TraceParent from "#events/store/TraceParent.ts"
 
 const ids = Schema.String.check(Schema.isPattern(/^[0-9a-f]{32}$/u))
 
-describe("the bytes of a trace id", () => {
-  it.prop("are the bytes of its hexadecimal digits", [ids], ([id]) => {
+describe("bytesOfTraceId", () => {
+  it.prop("returns the bytes of the hexadecimal digits of a trace id", [ids], ([id]) => {
     assert.strictEqual(Hex.encode(TraceParent.bytesOfTraceId(id)), id)
   })
 })
 
-describe("a span as text", () => {
-  it("is parsed to the span that it names", () => {
+describe("linksTo", () => {
+  it("returns a link to the span in a traceparent header", () => {
     const [link] = TraceParent.linksTo("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     assert.strictEqual(link?.span.traceId, "0af7651916cd43dd8448eb211c80319c")
     assert.strictEqual(link?.span.spanId, "b7ad6b7169203331")
@@ -25,7 +25,7 @@ describe("a span as text", () => {
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
     "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"
-  ])("is parsed to no span if it is %s", (text) => {
+  ])("returns no link for missing or malformed text: %s", (text) => {
     assert.deepStrictEqual(TraceParent.linksTo(text), [])
   })
 })
