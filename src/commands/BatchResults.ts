@@ -1,4 +1,4 @@
-/** Saves the results of a batch to a file. An incomplete transfer writes no file. */
+/** Saves the results of a batch to a file, either completely or not at all. */
 import { Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { HttpClientRequest, type HttpClientResponse } from "effect/http"
 

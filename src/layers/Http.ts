@@ -36,7 +36,7 @@ const httpSettings = Layer.unwrap(
       Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
       Layer.succeed(CorsOrigins, config.corsOrigins),
-      // Disables the span of Effect's HTTP server, because it has the path and the client's address. RequestTelemetry creates another span.
+      // Disables the span of Effect's HTTP server, which would record the path and the client's address. RequestTelemetry creates its own.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
       Layer.succeed(TrustedProxies, { count: config.trustedProxies })
     )

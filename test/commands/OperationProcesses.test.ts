@@ -55,7 +55,7 @@ const Listed = Schema.fromJsonString(
 
 const service = Layer.effect(EmbeddedService, embeddedService).pipe(Layer.provideMerge(ground))
 
-layer(service, { excludeTestServices: true })("an operator command in a process of its own", (it) => {
+layer(service, { excludeTestServices: true })("an operator command in a separate process", (it) => {
   it.effect("reads the embedded database while a service runs on it", function* () {
     const { client, env } = yield* EmbeddedService
     const key = yield* client.newKey

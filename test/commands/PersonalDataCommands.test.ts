@@ -231,7 +231,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
       yield* command("personal-data", "erase", other, ...why)
       const newest = (type: string) => `(SELECT max(position) FROM vatproof.events WHERE type = '${type}')`
       const statements = [
-        // In the first statement `changed_by` names an event about another document. In the second, the event precedes the last change.
+        // `changed_by` names an event about another document (first statement), or an event before the last change (second statement).
         `UPDATE vatproof.personal_documents SET document = NULL, changed_by = ${newest("PersonalDataErased")} ${where}`,
         `UPDATE vatproof.personal_documents SET is_held = true, changed_by = ${newest("PersonalDataHeld")} ${where}`,
         `UPDATE vatproof.personal_documents SET document = NULL ${where}`,

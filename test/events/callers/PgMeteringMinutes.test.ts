@@ -9,7 +9,7 @@ const times = <A>(count: number, make: (index: number) => A) => Array.from({ len
 const ascending = (numbers: ReadonlyArray<number>) => numbers.toSorted((a, b) => a - b)
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the limit per minute", (it) => {
-  it.effect("counts each call once, on whichever replica it arrives", function* () {
+  it.effect("counts each call once, whichever of two replicas receives it", function* () {
     const both = [yield* replica, yield* replica] as const
     const caller = yield* identified("c1", { perMinute: 30 })
     const calls = times(100, (index) => Effect.result(both[index % 2 === 0 ? 0 : 1].admit(caller)))

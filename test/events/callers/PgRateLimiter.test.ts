@@ -7,7 +7,6 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const testLayer = Limits.layer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
-/** Two replicas of the service. */
 const replicas = Effect.gen(function* () {
   const other = Effect.map(Layer.build(Layer.fresh(Limits.layer)), Context.get(RateLimiter))
   return [yield* RateLimiter, yield* other] as const

@@ -86,7 +86,7 @@ layer(testLayer, { excludeTestServices: true })("a service whose database is una
     })
   })
 
-  it.effect("answers a request late if the database is unavailable only for a moment", function* () {
+  it.effect("answers a request after a short outage of the database instead of rejecting it", function* () {
     const { key, network, service } = yield* ServiceBehindProxy
     yield* network.reset
     const asked = yield* Effect.forkScoped(service.validate("SI12345678", { key }))

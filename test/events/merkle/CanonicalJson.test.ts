@@ -147,7 +147,7 @@ describe("the encoder of canonical JSON", () => {
     assert.include(refusal(cycle), "nested more than 500 levels deep")
   })
 
-  it.prop("writes text that is encoded to the same text again after parsing", [Schema.Json], ([value]) => {
+  it.prop("writes JSON that is encoded to the same text again after parsing", [Schema.Json], ([value]) => {
     const written = encode(value)
     // Skips generated values with a lone surrogate, because they have no canonical form.
     if (Result.isFailure(written)) return

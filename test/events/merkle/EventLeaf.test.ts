@@ -26,7 +26,7 @@ const event: EventEnvelope = {
 const text = (envelope: EventEnvelope) => Result.getOrThrow(leafText(envelope))
 
 describe("the encoder of event leaves", () => {
-  it("writes exactly the expected text, because any other text would invalidate signed logs", () => {
+  it("writes exactly the expected leaf, because any other leaf would invalidate signed logs", () => {
     assert.strictEqual(
       text(event),
       [

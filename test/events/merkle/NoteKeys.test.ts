@@ -10,13 +10,13 @@ const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => str
   String(key.export({ type: "pkcs8", format: "pem" }))
 
 describe("the parser of verifier keys", () => {
-  it("parses a key that is formatted back to the same text", () => {
+  it("parses a verifier key that is formatted back to the same text", () => {
     for (const { verifier } of [foo, neumann]) assert.strictEqual(formatVerifier(verifierOf(verifier)), verifier)
     assert.strictEqual(verifierOf(foo.verifier).id, 0x530d903a)
     assert.strictEqual(verifierOf(foo.verifier).name, "example.com/foo")
   })
 
-  it("rejects a key that differs from the specified form", () => {
+  it("rejects a verifier key that differs from the specified form", () => {
     const key = foo.verifier.slice("example.com/foo+530d903a+".length)
     const others = [
       "",
@@ -43,14 +43,14 @@ describe("the parser of verifier keys", () => {
 })
 
 describe("the parser of signing keys", () => {
-  it("parses a key in the format of Go's note package, which produces the same verifier key and signature as in Go", () => {
+  it("parses a key of Go's note package, which produces the same verifier key and signature as in Go", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(`${neumann.secret}\n`)))
     assert.strictEqual(formatVerifier(signer), neumann.verifier)
     const text = neumann.note.slice(0, neumann.note.indexOf("\n\n") + 1)
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
-  it("parses a key whose seed is formatted back to the same text", () => {
+  it("parses a signing key whose seed is formatted back to the same text", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
     const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))
@@ -65,7 +65,7 @@ describe("the parser of signing keys", () => {
     assert.strictEqual(Result.getOrThrow(open(pureCrypto, note, [verifierOf(formatVerifier(signer))])), "text\n")
   })
 
-  it("rejects a key with a wrong name, type or form, and does not quote the key in the error", () => {
+  it("rejects a signing key with a wrong name, type or form, and does not quote the key in the error", () => {
     const secret = Redacted.value(secretOf("example.com/log"))
     const rsa = pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey)
     const encrypted = generateKeyPairSync("ed25519").privateKey.export({

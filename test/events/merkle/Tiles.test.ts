@@ -69,14 +69,14 @@ describe("the parser of tile paths", () => {
     ["tile/0/x009/x007/x199/x254/x740/991", { level: 0, index: Number.MAX_SAFE_INTEGER, width: 256 }]
   ]
 
-  it("parses paths as tlog-tiles specifies, which are formatted back to the same text", () => {
+  it("parses the paths that tlog-tiles specifies, and formats them back to the same text", () => {
     for (const [text, tile] of paths) {
       assert.strictEqual(path(tile), text)
       assert.deepStrictEqual(parsePath(text), Option.some(tile))
     }
   })
 
-  it("rejects a path that differs from the specified form", () => {
+  it("rejects a path that differs from the form in tlog-tiles", () => {
     const others = [
       "",
       "tile/0/0",

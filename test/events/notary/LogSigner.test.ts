@@ -65,7 +65,7 @@ describe("the parser of the keys of a log", () => {
     }
   })
 
-  it("rejects a malformed key, and states its number in the error", () => {
+  it("rejects a malformed key, and names it by its number in the list of keys", () => {
     assert.match(refusalOf(read(secret("one"), "nonsense", formatVerifier(two))).message, /^Key 2 of 3: A signing key is/u)
     const mistyped = formatVerifier(two).replace("vat.", "tax.")
     assert.match(refusalOf(read(secret("one"), mistyped)).message, /^Key 2 of 2: The id in the verifier key of tax\.example/u)

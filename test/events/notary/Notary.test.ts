@@ -182,14 +182,14 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.match(yield* refusal(startNotary()), /position 7 differs from the signed event/u)
   })
 
-  it.effect("rejects a log that is shorter than the last checkpoint that its own machine stored", function* () {
+  it.effect("rejects a log that is shorter than the last checkpoint that the notary's machine stored", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* cutToFive
     assert.match(yield* refusal(startNotary(seen)), /10 events were signed before, but the database has only 0/u)
   })
 
-  it.effect("rejects a correctly signed log that contradicts the last checkpoint that its own machine stored", function* () {
+  it.effect("rejects a signed log that contradicts the last checkpoint that the notary's machine stored", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(10)
     yield* tamper(
@@ -228,7 +228,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     assert.match(yield* refusal(startNotary(Option.none(), keysOf(other))), /was not signed by a key in NOTARY_KEY/u)
   })
 
-  it.effect("continues with a new key if the public key of the old one is configured", function* () {
+  it.effect("continues with a new key if the public key of the old key is configured", function* () {
     yield* signedEmptyLog
     const seen = yield* signedLog(300)
     yield* startNotary(seen, keysOf(other, signer))
@@ -263,7 +263,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
   })
 
   it.effect(
-    "rejects a log that is shorter than the last checkpoint that its own machine stored, even with a new key",
+    "rejects a log that is shorter than the last checkpoint that the notary's machine stored, even with a new key",
     function* () {
       yield* signedEmptyLog
       const seen = yield* signedLog(10)
@@ -272,7 +272,7 @@ layer(SignedLog.ground, { excludeTestServices: true })("Notary", (it) => {
     }
   )
 
-  it.effect("rejects a newer checkpoint of the old key if its own machine has signed with the new key", function* () {
+  it.effect("rejects a newer checkpoint of the old key if the notary's machine has signed with the new key", function* () {
     yield* signedEmptyLog
     const before = yield* signedLog(3)
     const own = yield* Effect.scoped(

@@ -90,7 +90,7 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     })
   }
 
-  it.effect("retries until an unavailable mail server is available", function* () {
+  it.effect("retries a mail until the mail server is available again", function* () {
     const { down, up } = yield* MailServer.MailServer
     const { signUp } = yield* OutboxReplica.make()
     yield* down

@@ -9,7 +9,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(RunningService.layerGround, MailServer.layer(), NodeCrypto.layer)
 
-/** Starts a service as a process of its own. */
+/** Starts a service in a separate process, which the test kills. */
 const victim = Effect.flatMap(MailServer.MailServer, ({ url }) =>
   RunningService.spawn({ SMTP_URL: Redacted.value(url), MAIL_FROM: "no-reply@vat.example" })
 )
@@ -41,8 +41,8 @@ const countFor = (name: string) =>
     Effect.map(arrived, (mails) => mails.filter(({ raw }) => raw.includes(`To: ${name}@example.com`)).length)
   )
 
-layer(ground, { excludeTestServices: true })("The outbox of a killed process", (it) => {
-  it.effect("is taken over by another replica, which sends every mail whose delivery is not recorded", function* () {
+layer(ground, { excludeTestServices: true })("The outbox after the kill of a replica", (it) => {
+  it.effect("sends from another replica every mail whose delivery the killed replica has not recorded", function* () {
     const { next } = yield* MailServer.MailServer
     const [beforeMail, afterMail] = [yield* MailServer.hold, yield* MailServer.hold]
     const { ended, output, signal } = yield* victim

@@ -11,8 +11,8 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { answered, answerJson } from "#test/support/SourceAnswer.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
-describe("the retention period", () => {
-  it("ends with a calendar year in German time, or a number of days after the answer", () => {
+describe("retainUntil", () => {
+  it("ends a retention period with a calendar year in German time, or a number of days after the answer", () => {
     const until = (period: Parameters<typeof retainUntil>[0], at: string) =>
       DateTime.formatIso(retainUntil(period, DateTime.makeUnsafe(at)))
     assert.strictEqual(until({ years: 10 }, "2026-01-01T00:00:00Z"), "2037-01-01T00:00:00.000Z")
@@ -73,7 +73,7 @@ layer(PersonalErasure.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Lay
         const ofOpen = yield* append("receipt-1", receiptOf(open))
         yield* append("receipt-2", receiptOf(closed, closedKey))
         const ofClaimed = yield* append("receipt-3", receiptOf(closed, claimedKey))
-        // Stores more documents than one page of the erasure has.
+        // Stores more documents than one page of the erasure can hold.
         yield* Effect.repeat(append("key-2", answered("ATU12345679")), { times: 249 })
         assert.strictEqual(yield* eraseExpired, 251)
         assert.deepStrictEqual(yield* kept, [held, ofOpen, ofClaimed].map(String))

@@ -1,4 +1,4 @@
-/** Tests the rate windows in vatproof.append, also with concurrent vatproof.count_calls and other callers. */
+/** Tests how vatproof.append counts calls in rate windows, which enforce the limit per minute. */
 import { Deferred, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Append from "#events/store/Append.ts"
