@@ -1,4 +1,4 @@
-// Ends with an error where Node is too old for this project. Written in JavaScript that an old Node can run.
+// Exits with code 1 if Node is older than 24.7. The syntax is old, so that an old Node can run this file.
 const [major, minor] = process.versions.node.split(".").map(Number)
 
 if (major < 24 || (major === 24 && minor < 7)) {
