@@ -112,17 +112,19 @@ const flags = {
   minutes: positive(Flag.Finite("minutes"), "Minutes of load during which memory is sampled. Default: 5"),
   serviceRoot: Flag.Directory("service-root").pipe(
     Flag.optional,
-    Flag.withDescription("Another checkout of the service; throughput, mix and latency compare it with this one")
+    Flag.withDescription("Another checkout of the service; throughput, mix and latency compare it with this checkout")
   ),
   nodeFlags: Flag.String("node-flags").pipe(
     Flag.optional,
     Flag.withDescription(
-      'Node flags of the compared service, such as --node-flags="--max-semi-space-size=8". Without --service-root it is this checkout'
+      'Node flags of the compared service, such as --node-flags="--max-semi-space-size=8". Default of --service-root: this checkout'
     )
   ),
   databaseUrl: Flag.Redacted("database-url").pipe(
     Flag.optional,
-    Flag.withDescription("A Postgres whose role may create databases; else TEST_DATABASE_URL, else an embedded one")
+    Flag.withDescription(
+      "URL of a Postgres, with a role that may create databases. Default: TEST_DATABASE_URL, else an embedded Postgres"
+    )
   ),
   write: Flag.Boolean("write").pipe(
     Flag.withDefault(false),
@@ -131,7 +133,7 @@ const flags = {
   json: Flag.Path("json").pipe(Flag.withDefault("bench.json"), Flag.withDescription("File for the figures as JSON"))
 }
 
-/** Returns the build to compare this one with, or null without `--service-root` and `--node-flags`. */
+/** Returns the build of the service to compare with this checkout. Returns null without `--service-root` and `--node-flags`. */
 const otherBuildOf = (root: Option.Option<string>, nodeFlags: Option.Option<string>): Checkout.Checkout | null =>
   Option.isNone(root) && Option.isNone(nodeFlags)
     ? null

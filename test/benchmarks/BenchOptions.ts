@@ -1,11 +1,11 @@
-/** Options of a run, shared by all sections. */
+/** Options of a benchmark run, shared by all sections. */
 import { Context } from "effect"
 import type { Checkout } from "#test/benchmarks/Checkout.ts"
 
 export interface Settings {
   /** Runs the slow sections too, with a large database and longer runs. */
   readonly full: boolean
-  /** Runs per figure, which is their median. */
+  /** Number of runs per figure. The figure is their median. */
   readonly rounds: number
   /** Duration of one run. */
   readonly seconds: number
@@ -17,7 +17,7 @@ export interface Settings {
   readonly events: number
   /** Duration of the memory sampling. */
   readonly minutes: number
-  /** Another build of the service to compare this one with. */
+  /** Another build of the service to compare with this checkout; null for none. */
   readonly other: Checkout | null
 }
 

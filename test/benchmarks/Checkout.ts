@@ -5,7 +5,7 @@ import { join } from "node:path"
 
 export interface Checkout {
   readonly root: string
-  /** Node flags in addition to those of its `npm start`. */
+  /** Node flags in addition to the flags in the script `start` of the checkout's package.json. */
   readonly nodeFlags: ReadonlyArray<string>
 }
 
@@ -19,7 +19,7 @@ const nodeFlagsOf = (script: string) => script.slice(0, script.indexOf(program))
 
 const program = "src/main.ts"
 
-/** Returns the arguments with which Node starts `vatproof serve`. Of a repeated flag Node uses the last one. */
+/** Returns the arguments with which Node starts `vatproof serve`. `nodeFlags` come last, because Node uses the last of repeated flags. */
 export const serveArguments = ({ nodeFlags, root }: Checkout) => {
   const { scripts } = decodePackage(readFileSync(join(root, "package.json"), "utf8"))
   return [...nodeFlagsOf(scripts.start), ...nodeFlags, join(root, program), "serve"]

@@ -1,4 +1,4 @@
-/** Child processes of a run. Each ends with its scope, also if the run is interrupted. */
+/** Child processes of a benchmark run. Each is stopped when its scope closes, even if the run is interrupted. */
 import { Effect, MutableRef, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { join } from "node:path"

@@ -14,7 +14,7 @@ interface Process {
   readonly parent: number
   /** CPU time of the process itself, in ticks. */
   readonly ticks: number
-  /** CPU time of its exited children, in ticks. */
+  /** CPU time of the process's exited children, in ticks. */
   readonly childTicks: number
 }
 
@@ -55,7 +55,7 @@ const busyTicks = () => {
   return user + nice + system + interrupts + softInterrupts
 }
 
-/** Label of the CPU time of all other processes. */
+/** Report label of the CPU time of all processes that a benchmark does not measure separately. */
 export const otherProcesses = "everything else"
 
 export interface Reading {
@@ -72,7 +72,7 @@ export const read = (pids: Readonly<Record<string, number>>): Reading => {
   return { at: performance.now(), own: process.cpuUsage(), busy: busyTicks(), pids, ticks }
 }
 
-/** Returns the CPU time since a reading, in microseconds: of this process, the watched processes, and all others. */
+/** Returns the CPU time since a reading, in microseconds: of this process, of the watched processes, and of all other processes. */
 export const since = (before: Reading) => {
   const { at, busy, own, ticks } = read(before.pids)
   const ownMicros = own.user + own.system - before.own.user - before.own.system

@@ -1,4 +1,4 @@
-/** The report of a run: figures with their limits, and the tables behind them. */
+/** The report of a benchmark run: figures with their limits, and the tables behind the figures. */
 import { Array as Arr } from "effect"
 import { table } from "#app/commands/Table.ts"
 
@@ -114,7 +114,7 @@ export const median = (values: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
 }
 
-/** Returns the median of the rounds' ratios. A disturbance of the machine affects both sides of a round's ratio. */
+/** Returns the median of the ratios of all rounds. A disturbance of the machine affects both values of a round and hardly their ratio. */
 export const medianRatio = <A>(ones: ReadonlyArray<A>, others: ReadonlyArray<A>, of: (measured: A) => number) =>
   median(ratios(ones, others, of))
 

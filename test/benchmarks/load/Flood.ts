@@ -1,6 +1,6 @@
 /**
- * A client that never reads. Each of its connections sends `<head>`, then `<unit>` `<times>` times, and stays open until the process
- * is killed.
+ * A client that never reads responses. Each of its connections sends `<head>`, then `<unit>` `<times>` times, and stays open until the
+ * process is killed.
  *
  *     node Flood.ts <port> <connections> <times> <unit> <head>
  */

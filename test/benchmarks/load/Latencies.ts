@@ -1,6 +1,6 @@
 /**
  * Latency histogram that allocates nothing while a load runs. Its steps are 10 µs up to two seconds, and 10 ms up to 100 s.
- * The fine steps reach two seconds because `lookups` measures a few milliseconds on top of a source that takes one second.
+ * The fine steps reach two seconds, because the section `lookups` measures differences of milliseconds at latencies above one second.
  */
 
 const finePerMs = 100

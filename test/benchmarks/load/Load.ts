@@ -24,7 +24,7 @@ export const LoadPlan = Schema.Struct({
   durationMs: Schema.Finite,
   perSecond: Schema.NullOr(Schema.Finite),
   requests: Schema.NullOr(Schema.Int),
-  /** Path of the VIES API if `port` is the port of VIES. The load then sends what the service sends to VIES. */
+  /** Path of the VIES API if the load queries the simulated VIES itself, like the service does; null for a load on a server. */
   viesPath: Schema.NullOr(Schema.String),
   /** Process ids by name, whose CPU time is measured together with that of their children. */
   watched: Schema.Record(Schema.String, Schema.Int)
@@ -48,13 +48,13 @@ export const LoadResult = Schema.Struct({
   firstFailure: Schema.NullOr(Schema.String),
   latencyMs: Summary,
   byKind: Schema.Record(Schema.String, Summary),
-  /** By the second of the response. */
+  /** One summary per second of the run, by the arrival of the response. */
   bySecond: Schema.Array(Summary),
   /** Open loop: delay between the due time of a request and its write to a socket. */
   latenessMs: Summary,
   /** CPU time per answered request, in microseconds: load generator, watched processes, and all other processes. */
   cpuMicros: Schema.Record(Schema.String, Schema.Finite),
-  /** With `requests`: the latency of each request, by its number. */
+  /** Latency of each request by its number if the plan has `requests`, else empty. */
   eachMs: Schema.Array(Schema.Finite)
 })
 export type LoadResult = typeof LoadResult.Type
@@ -64,7 +64,7 @@ export class LoadFailed extends Schema.TaggedError<LoadFailed>()("LoadFailed", {
 const encode = Schema.encodeEffect(Schema.fromJsonString(LoadPlan))
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(LoadResult))
 
-/** Runs the load generator in a process of its own. Counts failed requests in the result. */
+/** Runs the load generator in a process of its own. A failed request is counted in the result and does not fail the effect. */
 export const attempt = Effect.fnUntraced(function* (plan: LoadPlan) {
   const output = yield* Processes.output("load/LoadGenerator.ts", yield* encode(plan)).pipe(
     Effect.timeout(plan.warmUpMs + plan.durationMs + 60_000)

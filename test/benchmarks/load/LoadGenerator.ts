@@ -19,7 +19,7 @@ const host = "127.0.0.1"
 
 interface Connection {
   socket: Socket
-  /** The request in flight: its number, its supply, and its due time. */
+  /** The number of the request in flight, the supply that created it, and its due time. */
   request: number
   supply: RequestSupply.Supply
   dueAt: number
@@ -28,7 +28,7 @@ interface Connection {
 
 const now = () => performance.now()
 
-/** Returns the supplies of the kinds, in the order of their requests. */
+/** Returns the request supply of each step of the repeating order of kinds. */
 const suppliesOf = (plan: LoadPlan) => {
   const authority = `${host}:${plan.port}`
   const supplies = new Map(plan.kinds.map((kind) => [kind, RequestSupply.make(plan, authority, kind)]))
@@ -58,7 +58,7 @@ const makeRun = (plan: LoadPlan, done: (result: LoadResult) => void) => {
 
   const isMeasured = (dueAt: number) => dueAt >= startsAt + warmUpMs
 
-  /** Starts the measurement after the warm-up, whose CPU time does not count, and finishes the run after its end. */
+  /** Starts to measure CPU time when the warm-up ends, and finishes the run when it is complete. */
   const checkPhase = (at: number) => {
     if (begin === null && at >= startsAt + warmUpMs) begin = ProcessorTime.read(watched)
     const mayEnd = next >= last || (perSecond === null && at >= startsAt + warmUpMs + durationMs)

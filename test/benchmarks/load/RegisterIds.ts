@@ -1,6 +1,6 @@
 /** VAT IDs of all member states, without the sandbox's magic numbers. */
 
-/** `*` is the place of six digits, by which the sandbox recognizes magic numbers. */
+/** The form of a VAT ID by member state. `*` stands for six digits, by which the sandbox recognizes magic numbers. */
 const forms = {
   AT: "U10*",
   BE: "0100*",
@@ -42,7 +42,7 @@ const perMemberState = 870_000
 /** Returns the VAT ID number `index` of a member state; `index` is below 870,000. */
 export const vatId = (state: MemberState, index: number) => state + forms[state].replace("*", String(100_001 + index))
 
-/** First index of new VAT IDs. Those of the workload and of the section `lookups` have lower indexes. */
+/** First index of new VAT IDs. The workload and the section `lookups` use VAT IDs with lower indexes. */
 const firstNew = 20_000
 
 /** Returns a new VAT ID for each index, of all member states in turn. The VAT IDs repeat after 22 million. */

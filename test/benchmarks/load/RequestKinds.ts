@@ -1,18 +1,18 @@
-/** Kinds of requests. A kind with a weight has this many of the 20 requests of a mix. */
+/** Kinds of benchmark requests. */
 
 export interface RequestKind {
-  /** 0 if the kind is in no mix. */
+  /** Number of requests of this kind among 20 requests of the mix; 0 if the mix omits the kind. */
   readonly weight: number
   /** Expected status. */
   readonly status: string
-  /** Every request asks about another VAT ID, which is in no cache. */
+  /** Every request has a different VAT ID, which is not cached. */
   readonly isNew: boolean
   /** Requests without a key carry the client's address in X-Forwarded-For. */
   readonly hasKey: boolean
   readonly target: (vatId: string, index: number) => string
   /** Text that each expected response contains; null for any text. */
   readonly contains: string | null
-  /** Body of a POST to /v1/validations, which asks for a validation that is answered later; null for a GET. */
+  /** Body of a POST to /v1/validations, which submits a validation to be answered later; null for a GET. */
   readonly body: ((vatId: string) => string) | null
 }
 
@@ -50,7 +50,7 @@ export const kinds = {
   live: { ...cached, weight: 1, isNew: true, contains: '"cache":false' },
   // A VAT ID without its last digit.
   malformed: { ...cached, weight: 1, status: "400", target: (vatId: string) => validation(vatId.slice(0, -1)) },
-  // A submission that is answered later. The sources must be down.
+  // The validation stays pending, because all sources are down in this load.
   submission: {
     ...cached,
     weight: 0,

@@ -7,7 +7,7 @@ const digit = (byte: number | undefined) => (byte !== undefined && byte >= 48 &&
 export const lengthOf = (bytes: Buffer): number | null => {
   const end = bytes.indexOf(headersEnd)
   if (end < 0) return null
-  // Content-Length in any case of its letters: no other header of the servers ends in "ength: ".
+  // Finds Content-Length and content-length: no other header of the measured servers ends in "ength: ".
   const name = bytes.indexOf("ength: ", 0, "latin1")
   if (name < 0) return end + headersEnd.length
   let length = 0

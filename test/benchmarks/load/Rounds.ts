@@ -1,6 +1,6 @@
 /**
- * Runs compared loads in rounds. Each load follows each of its neighbours equally often: a load runs differently after a busy server than
- * after an idle one.
+ * Runs compared loads in rounds of changing order. The preceding load affects the speed of a load, so each load follows each of its
+ * neighbours equally often.
  */
 import { Array as Arr, Effect } from "effect"
 import type { LoadResult } from "#test/benchmarks/load/Load.ts"

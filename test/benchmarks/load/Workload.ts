@@ -36,7 +36,7 @@ export const cached = Effect.map(BenchOptions, ({ connections }): Shape => ({ ki
 /** All kinds of the mix, by their weights. */
 export const mix = Effect.map(BenchOptions, ({ mixConnections }): Shape => ({ kinds: everyKind, connections: mixConnections }))
 
-/** New VAT IDs reserved for each run. */
+/** Number of new VAT IDs reserved for each run. */
 const newPerRun = 50_000
 const newVatIds = MutableRef.make(0)
 
@@ -60,11 +60,11 @@ const planOf = ({ keys, server, viesPath }: Subject, { connections, kinds }: Sha
 export const load = (subject: Subject, shape: Shape, overrides: Partial<Load.LoadPlan>) =>
   Effect.suspend(() => Load.run({ ...planOf(subject, shape), ...overrides }))
 
-/** Like `load`, but counts failed requests in the result. */
+/** Like `load`, but a failed request is counted in the result and does not fail the effect. */
 export const attempt = (subject: Subject, shape: Shape, overrides: Partial<Load.LoadPlan>) =>
   Effect.suspend(() => Load.attempt({ ...planOf(subject, shape), ...overrides }))
 
-/** Fills the cache of a server. The service makes at most 10 calls at a time per member state. */
+/** Fills the cache of a server over 10 connections, because the service makes at most 10 concurrent calls per member state. */
 export const fill = (subject: Subject) => load(subject, { kinds: ["cached"], connections: 10 }, { requests: vatIds.length })
 
 /** Registers new keys and fills the cache. */
@@ -85,7 +85,7 @@ export const prepare = Effect.fnUntraced(function* (server: Servers.Server, kind
 export const warmUp = (subject: Subject, kinds: Kinds) =>
   load(subject, { kinds, connections: 64 }, { durationMs: kinds.length > 1 ? 30_000 : 15_000 })
 
-/** The simulated source, which gets the requests that the service would send. */
+/** The simulated VIES, which gets the requests that the service would send to it. */
 export const source = Effect.map(Sandbox.Sandbox, ({ port, viesBaseUrl }): Subject => ({
   server: { port, watched: {} },
   keys: ["none"],

@@ -13,7 +13,7 @@ import * as Report from "#test/benchmarks/Report.ts"
 import { keys, notaryLayer, signUpTo } from "#test/benchmarks/sections/Notary.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 
-/** Limit of the generated events: more do not make the figures more stable. */
+/** Maximum number of generated events. More events do not make the figures more stable. */
 const eventsMax = 1_000_000
 const proofs = 200
 
@@ -35,7 +35,7 @@ const timed = Effect.fnUntraced(function* <A, E, R>(
   return { name, seconds, findings, memoryMb: process.memoryUsage().rss / 1e6 } satisfies Step
 })
 
-/** Proves events spread over the log. Returns the durations in milliseconds. */
+/** Creates inclusion proofs of events spread over the log. Returns the durations in milliseconds. */
 const prove = Effect.fnUntraced(function* (events: number) {
   const store = yield* EventStore
   const { newest, prove } = yield* EventProofs.make

@@ -1,4 +1,4 @@
-/** Compares a large database with an empty one, and measures memory growth under continued load. */
+/** Compares the throughput on a large database and on an empty one, and measures memory growth under continued load. */
 import { Array as Arr, Effect, Schedule } from "effect"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
@@ -26,7 +26,7 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
       })
     )
     yield* LogDatabase.fill(url, contents)
-    // Another process signs and projects the generated events, so that the measured one starts as after a restart.
+    // A separate process signs and projects the generated events. The measured process then starts like a restarted service.
     yield* Effect.scoped(Effect.andThen(Servers.service(url), Settled.wait(url)))
     yield* LogDatabase.vacuum(url)
   }
@@ -60,7 +60,7 @@ const watchMemory = Effect.fnUntraced(function* (service: Servers.Server, subjec
   return { samples, result }
 })
 
-/** Returns the growth from the middle third of the samples to the last third. In the first third the heap grows to its size. */
+/** Returns the growth from the middle third of the samples to the last third. The first third is omitted: the heap still grows in it. */
 const growthOf = (samples: ReadonlyArray<number>) => {
   const third = Math.floor(samples.length / 3)
   const middle = Report.median(samples.slice(third, 2 * third))

@@ -8,10 +8,10 @@ import * as Report from "#test/benchmarks/Report.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
-/** The first seconds have no limit: in them V8 compiles the code, which does not depend on the database. */
+/** The limits do not apply to the first seconds, in which V8 compiles the code. */
 const warmUpSeconds = 2
 const sourceMs = 20
-/** Limit of the slowest second ÷ the steady state. */
+/** Upper limit of the p99 of the slowest second ÷ the p99 of the steady state. */
 const ratioLimit = 10
 
 /** Measures a service that has just migrated, with new keys and a filled cache. */

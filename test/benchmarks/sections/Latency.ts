@@ -15,11 +15,11 @@ const sourceMs = 20
 
 type Started = Effect.Success<ReturnType<typeof Contenders.start>>
 
-/** Runs at half of the baseline's maximum rate, so that no run leaves a backlog for the next one. */
+/** Loads each server at half of the baseline's maximum rate, so that no run leaves a backlog for the next run. */
 const measure = Effect.fnUntraced(function* (name: string, shape: Workload.Shape, { contenders }: Started) {
   const { rounds, seconds } = yield* BenchOptions
   const baseline = contenders.at(-1)?.subject
-  if (baseline === undefined) return yield* Effect.die("There is always a baseline")
+  if (baseline === undefined) return yield* Effect.die("The benchmark has no baseline server")
   const fastest = yield* Effect.forEach(Arr.range(1, maximumRounds), () => Workload.closedLoop(baseline, shape))
   const half = Math.round(Report.median(fastest.map(Load.perSecondOf)) / 2)
   const runs = contenders.map(({ name, subject, thenSettle }) => ({

@@ -2,9 +2,9 @@
  * Live look-ups with a source that takes one second: 500 concurrent callers with 500 VAT IDs, and the overhead of the service.
  *
  * The service sends a source at most ten concurrent requests per member state. The other callers wait for a slot, in rounds of one second,
- * and all compete for the CPU. The overhead per caller is the time of the last response, less the source's rounds, divided by the callers.
- * A second load measures the overhead of a look-up that does not queue: 100 a second over all member states, 100 in flight. It is compared
- * with the same load on the source itself.
+ * and all compete for the CPU. Overhead per caller = (time of the last response − rounds × one second) ÷ number of callers.
+ * A second load measures look-ups that do not queue: 100 per second over all member states, 100 in flight. Their overhead is the difference
+ * to the same load on the source itself.
  */
 import { Array as Arr, Effect } from "effect"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
@@ -19,12 +19,12 @@ import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 
 const callers = 500
-/** A member state with six times as many callers as slots. The other callers are spread over the other states. */
+/** The member state with six times as many callers as slots. The other callers are spread over the other member states. */
 const busyState = "IT"
 const busyCallers = 60
 const perMemberState = 10
 const sourceMs = 1_000
-/** Each of the other states has 16 or 17 callers. */
+/** Rounds of the source for every other member state, which has 16 or 17 callers and 10 slots. */
 const roundsOfOthers = 2
 const overheadMs = 5
 const perSecond = 100
@@ -43,14 +43,14 @@ interface Question {
 
 type Questions = Arr.NonEmptyReadonlyArray<Question>
 
-/** Questions about the states in turn. Each `series` has VAT IDs of its own, which are not yet in the cache. */
+/** Returns look-ups of the member states in turn. Each `series` has different VAT IDs, which are not cached yet. */
 const acrossStates = (series: number, states: ReadonlyArray<RegisterIds.MemberState>, count: number): Questions =>
   Arr.makeBy(count, (index) => {
     const state = states[index % states.length] ?? busyState
     return { state, vatId: RegisterIds.vatId(state, series * 1_000 + index) }
   })
 
-/** The busy state comes first, to show whether its queue delays other states. */
+/** Puts the look-ups of the busy member state first, to show whether its queue delays other member states. */
 const unevenBurst = (series: number): Questions => [
   ...acrossStates(series, [busyState], busyCallers),
   ...acrossStates(
@@ -78,7 +78,7 @@ const maxInFlight = (entries: ReadonlyArray<JournalEntry>) => {
   return Math.max(...moments.map(({ change }) => (now += change)))
 }
 
-/** Runs a burst. Returns the slowest response for the busy state and for the others, and the source's figures. */
+/** Sends a burst of look-ups. Returns the slowest response for the busy and for the other member states, and figures of the source. */
 const burst = Effect.fnUntraced(function* (series: number, ask: Ask) {
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset
@@ -128,7 +128,7 @@ export const run = Effect.gen(function* () {
       )
   const ask = asking({ server, keys, viesPath: null })
   const askSource = asking(yield* Workload.source)
-  // Lets V8 compile the code. The source answers without delay.
+  // Warm-up, in which V8 compiles the code. The source answers without delay.
   yield* ask(acrossStates(1, RegisterIds.memberStates, 2 * callers), warmUpPerSecond)
   const together = yield* burst(2, ask)
   const spread = yield* Effect.forEach(Arr.range(1, rounds), (round) =>
@@ -146,7 +146,7 @@ export const run = Effect.gen(function* () {
     figures: [
       Report.atMost("calls in flight for one member state, maximum", together.inFlight, "calls", perMemberState),
       Report.atMost("calls of the source per caller", together.checks / callers, "calls", 1),
-      // If the queue of the busy state delayed these look-ups, they would wait for six more rounds.
+      // If the queue of the busy member state delayed the other member states, their look-ups would wait for six more rounds.
       Report.atMost(
         "last answer for the other member states (two rounds)",
         together.othersMs,

@@ -11,9 +11,9 @@ import * as Report from "#test/benchmarks/Report.ts"
 import * as Contenders from "#test/benchmarks/servers/Contenders.ts"
 
 const sourceMs = 20
-/** Kinds measured in a closed loop. */
+/** Kinds of requests that are measured in a closed loop. */
 const closedLoopKinds = ["cached", "spelled", "parameter", "anonymous", "usage", "malformed"] as const
-/** Live look-ups use an open loop, because the service bounds the calls in flight per member state. Rates per second. */
+/** Rates per second of live look-ups. They use an open loop, because the service limits the calls in flight per member state. */
 const liveRates = [100, 500] as const
 /** Minimum duration of live loads. CPU time has a resolution of 10 ms, so a shorter load is inaccurate. */
 const liveSecondsMin = 4
@@ -27,16 +27,16 @@ const speedLimits: ReadonlyMap<string, number> = new Map([
   ["anonymous", 1],
   ["usage", 1]
 ])
-/** Upper limits of CPU time with Postgres, service ÷ baseline. */
+/** Upper limits of the CPU time of server and Postgres, service ÷ baseline. */
 const costLimits: ReadonlyMap<string, number> = new Map([
   ["malformed", 2.5],
   ...liveRates.map((rate) => [`live at ${rate}/s`, 2] as const)
 ])
-/** Variants of cached validations, and the limit of their CPU time ÷ that of `cached`. */
+/** Variants of cached validations, and the upper limit of their CPU time ÷ the CPU time of `cached`. */
 const cachedVariants = ["spelled", "parameter", "anonymous"] as const
 const cachedVariantLimit = 1.4
 
-/** Results of one load by server. */
+/** The results of one load on each server. */
 interface Row {
   readonly name: string
   readonly isAtRate: boolean
@@ -45,7 +45,7 @@ interface Row {
 
 type Started = Effect.Success<ReturnType<typeof Contenders.start>>
 
-/** Returns a row, and the loads that fill it. */
+/** Returns a row of the report, and the loads that fill the row with results. */
 const rowOf = <E, R>(
   name: string,
   { contenders }: Started,
@@ -120,7 +120,7 @@ const figuresOf = (rows: ReadonlyArray<Row>) => [
   ...rows.flatMap(({ name, results: { baseline, service } }) => {
     const limit = costLimits.get(name)
     const ratio = Report.medianRatio(service, baseline, Load.totalCpuMicros)
-    // Omitted on systems that do not report CPU time.
+    // Omits the figure on systems that do not report CPU time.
     if (limit === undefined || !Number.isFinite(ratio)) return []
     return [Report.atMost(`${name}: processor time with Postgres, service ÷ Fastify`, ratio, "×", limit)]
   }),

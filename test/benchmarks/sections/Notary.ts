@@ -1,4 +1,4 @@
-/** Time of the notary per event of a backlog: reading, hashing, tree, and one signature for each 16,384 events. */
+/** Time that the notary takes per event of a backlog: it reads and hashes events, extends the tree, and signs once per 16,384 events. */
 import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import * as Notary from "#events/notary/Notary.ts"
@@ -11,12 +11,12 @@ import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 
-/** Limit of the generated events: more do not make the figures more stable. */
+/** Maximum number of generated events. More events do not make the figures more stable. */
 const eventsMax = 1_000_000
 
 export const keys = keysOf(signerOf("vatproof.example/log/0"))
 
-/** Runs a notary until the log has been signed up to `size`. */
+/** Runs a notary until a checkpoint covers the first `size` events. */
 export const signUpTo = Effect.fnUntraced(function* (size: number) {
   const { newest } = yield* TreeStore
   const notary = Notary.layer({ keys, loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })

@@ -17,7 +17,7 @@ import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import * as Servers from "#test/benchmarks/servers/Servers.ts"
 import * as Settled from "#test/benchmarks/servers/Settled.ts"
 
-/** Rates per second of the loads that run beside each other. */
+/** Rates per second of two loads that run at the same time. */
 const validationRate = 500
 const submissionRate = 200
 /** Minimum duration of a load, because a p99 needs a few thousand requests. */
@@ -26,14 +26,14 @@ const submissionConnections = 64
 const warmUpMs = 5_000
 
 const items = 50_000
-/** Uploads whose memory is measured. The first ones let the heap of the service grow to its size. */
+/** Number of uploads whose memory growth is measured. The report has their median, because the first uploads also enlarge the heap. */
 const uploads = 4
-/** Index of the first VAT ID of the batches. The loads use lower ones. */
+/** Index of the first VAT ID of the batches. The other loads use VAT IDs with lower indexes. */
 const batchFrom = 10_000_000
 
 const down = { vies_available: false, bzst_available: false }
 
-/** Measures submissions alone, and cached validations alone and beside submissions. */
+/** Measures submissions alone, cached validations alone, and both at the same time. */
 const measureSubmissions = Effect.gen(function* () {
   const { rounds, seconds } = yield* BenchOptions
   const { database } = yield* PostgresServer
@@ -87,7 +87,7 @@ const clientOf = Effect.fnUntraced(function* ({ keys: [key], server: { port } }:
   }
 })
 
-/** Returns the result of an effect, and by how many MB the memory of a process grew at most. */
+/** Runs an effect. Returns its result, and the maximum memory growth of the process `pid` meanwhile in MB. */
 const watchingMemory = <A, E, R>(pid: number, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const current = () => ProcessorTime.memoryMb(pid, "VmRSS")
@@ -112,7 +112,7 @@ const measureBatches = Effect.gen(function* () {
   const server = yield* Servers.service(url)
   const subject = yield* Workload.prepare(server)
   const client = yield* clientOf(subject)
-  // Fills the cache. A closed loop over all member states, with at most ten calls for each.
+  // Fills the cache with a closed loop over all member states, with at most ten concurrent calls for each.
   yield* Workload.load(
     subject,
     { kinds: ["live"], connections: submissionConnections },

@@ -18,7 +18,7 @@ const request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 const pipelined: Flood = { connections: 100, head: "", unit: `${request}\r\n`, times: 2_700 }
 const partial: Flood = { connections: 4_000, head: `${request}X-Filler: `, unit: "a", times: 20_000 }
 
-/** Load of the other client. The flood starts after it. */
+/** Load of a well-behaved client, which the section measures. The flood starts one second after this load. */
 const clientConnections = 8
 const perSecond = 20
 const durationMs = 15_000
@@ -27,7 +27,7 @@ const floodDelay = "1 second"
 const slowestMs = 1_000
 const memoryLimitMb = 600
 
-/** Measures another client's requests and the memory of the service during a flood. */
+/** Measures the requests of a well-behaved client and the memory of the service during a flood. */
 const measure = Effect.fnUntraced(function* (url: Redacted.Redacted, { connections, head, times, unit }: Flood) {
   const service = yield* Servers.service(url)
   const subject = yield* Workload.prepare(service)

@@ -8,7 +8,7 @@ import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 
-/** Limit of the generated events: more do not make the figures more stable. */
+/** Maximum number of generated events. More events do not make the figures more stable. */
 const eventsMax = 1_000_000
 
 const rebuild = Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Time to read receipts of a key with many: pages of the list, and one receipt as JSON, HTML and PDF. */
+/** Time to read receipts of an API key that has up to 100,000: pages of the list, and one receipt as JSON, HTML and PDF. */
 import { Array as Arr, Clock, DateTime, Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -14,7 +14,7 @@ import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 const receiptsMax = 100_000
 const vatIds = 1_000
 const rounds = 200
-/** Fewer rounds, because a PDF takes much longer. */
+/** Rounds of PDFs. They are fewer, because a PDF takes much longer than JSON. */
 const pdfRounds = 20
 const pageDepth = 100
 

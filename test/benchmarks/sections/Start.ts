@@ -23,13 +23,13 @@ const startOnce = <E, R>(env: Readonly<Record<string, string>>, ask: Effect.Effe
     })
   )
 
-/** Returns the durations of several starts in milliseconds. An earlier start creates the database, a key and a cached answer. */
+/** Returns the durations of several starts in milliseconds. An unmeasured start creates the database, a key and a cached answer before. */
 const starts = Effect.fnUntraced(function* (databaseUrl: string) {
   const { rounds } = yield* BenchOptions
   const http = yield* HttpClient.HttpClient
   const collector = yield* Collector.make
   const port = yield* freePort
-  // An empty DATABASE_URL overrides one in the environment.
+  // An empty DATABASE_URL selects the embedded database, even if the environment has a DATABASE_URL.
   const env = { ...(yield* Servers.settings(port, collector.url)), DATABASE_URL: databaseUrl }
   const untilAnswered = <A, E, R>(request: Effect.Effect<A, E, R>) =>
     request.pipe(Effect.retry(Schedule.spaced("5 millis")), Effect.timeout(startTimeout))

@@ -9,7 +9,7 @@ import * as Report from "#test/benchmarks/Report.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
-/** More writers than a batch has events, so that the next batch is full when the previous one is stored. */
+/** More concurrent writers than a batch has events, so that the next batch is full when the previous batch is stored. */
 const writers = 1_000
 const keys = 16
 const warmUpMs = 1_000
@@ -35,7 +35,7 @@ const eventAt = (number: number) =>
     attempts: []
   })
 
-/** Appends for `durationMs` and returns the rate and the CPU time per event. */
+/** Appends events for `durationMs`. Returns the rate and the CPU time per event. */
 const appendFor = Effect.fnUntraced(function* (durationMs: number, streams: ReadonlyArray<string>) {
   const { append } = yield* EventStore
   const { pid } = yield* PostgresServer

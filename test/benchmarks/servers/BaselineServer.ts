@@ -96,7 +96,7 @@ const lookUp = (vatId: string): Promise<Answer> =>
       return { valid, company_name: name, company_address: address, source_timestamp: requestDate }
     })
 
-/** Validations by key that are not yet in the table. */
+/** Number of validations by key that are not yet in the table `usage`. */
 const unsavedCounts = new Map<string, number>()
 let savedAt = 0
 

@@ -1,4 +1,4 @@
-/** The compared servers: the service, optionally another build of it, and the baseline. */
+/** The compared servers: the service, optionally another build of the service, and the baseline (BaselineServer.ts). */
 import { Array as Arr, Effect, type Redacted } from "effect"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Workload from "#test/benchmarks/load/Workload.ts"
@@ -38,7 +38,7 @@ const settlingOn =
   (load) =>
     Effect.tap(load, () => Settled.wait(url))
 
-/** Starts all servers and warms them up with these kinds of requests. */
+/** Starts all compared servers and warms them up with the given kinds of requests. */
 export const start = Effect.fnUntraced(function* (urls: Urls, kinds: Workload.Kinds) {
   const { other } = yield* BenchOptions
   const service = yield* Servers.service(urls.service)

@@ -63,7 +63,7 @@ const document = JSON.stringify({
   salt: "0".repeat(32)
 })
 
-/** Data of the event of a live answer. `@` is the place of the VAT ID. */
+/** Data of the event of a live answer. `@` stands for the VAT ID. */
 const liveAnswer = JSON.stringify({
   answer,
   answer_position: null,
@@ -78,7 +78,7 @@ const liveAnswer = JSON.stringify({
   vat_id: "@"
 })
 
-/** The row of that answer in the answer cache. */
+/** The answer of `liveAnswer` as the table `latest` stores it. */
 const cachedAnswer = JSON.stringify({
   source: answer.source,
   valid: answer.valid,
@@ -87,12 +87,12 @@ const cachedAnswer = JSON.stringify({
   company_address: "Musterstrasse 22\n12345 musterort"
 })
 
-/** Data of the event of a cache hit. `#` is the place of the position of the live answer. */
+/** Data of the event of a cache hit. `@` stands for the VAT ID, and `#` for the position of the live answer. */
 const cacheHit =
   '{"answer":null,"answer_position":#,"answered_at":"2026-11-21T09:00:00.000Z","attempts":[],"force_live":false,' +
   '"requester_vat_id":null,"served":"cache","source":"vies","valid":true,"vat_id":"@"}'
 
-/** Inserts the events. Key k has the `eventsPerKey` events from k × `eventsPerKey` on. */
+/** Inserts the events. The first `eventsPerKey` events belong to the first key, the next ones to the second key, and so on. */
 const fillEvents = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
   const sql = yield* SqlClient.SqlClient
   const eventsPerKey = Math.ceil(events / keys)
@@ -113,7 +113,7 @@ const fillEvents = Effect.fnUntraced(function* (from: number, { events, keys, va
   }
 })
 
-/** Returns the SQL of a key's id, which differs for each start position. */
+/** Returns the SQL expression of a key's id. It depends on `from`, so that each fill of a log has different keys. */
 const keyIdOf = (sql: SqlClient.SqlClient, from: number, index: string) => sql.literal(`md5('key ${from} ' || ${index})::uuid`)
 
 const fillTables = Effect.fnUntraced(function* (from: number, { events, keys, vatIds }: Contents) {
@@ -136,7 +136,7 @@ const fillTables = Effect.fnUntraced(function* (from: number, { events, keys, va
     ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, as_of = excluded.as_of`
 })
 
-/** Does the work of autovacuum, which would otherwise run during a measurement. */
+/** Runs VACUUM, so that autovacuum has no work during a measurement. */
 export const vacuum = (url: Redacted.Redacted) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`VACUUM (ANALYZE)`).pipe(Effect.provide(administrator(url), { local: true }))
 

@@ -1,4 +1,4 @@
-/** The Postgres of a run. All compared services use it, each with a database of its own. */
+/** The Postgres server of a benchmark run. All compared servers use it, each with a database of its own. */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -6,7 +6,7 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 
-/** The server does not wait for its disk, so the figures of a run would be too good. */
+/** The Postgres server does not wait for its disk, so the measured figures would be better than in production. */
 export class NotDurable extends Schema.TaggedError<NotDurable>()("NotDurable", { settings: Schema.String }) {
   override get message() {
     return `This Postgres has ${this.settings} and can lose commits; turn these settings on`
@@ -32,14 +32,14 @@ const findFacts = Effect.gen(function* () {
       current_setting('full_page_writes') AS full_page_writes, current_setting('shared_buffers') AS shared_buffers`
   })
   const facts = yield* find(undefined)
-  // On another machine or in another container the process id belongs to another process.
+  // If Postgres runs on another machine or in another container, a different local process may have its process id.
   const isHere = ProcessorTime.programOf(facts.backend).startsWith("postgres")
   return { ...facts, pid: isHere ? Option.some(ProcessorTime.parentOf(facts.backend)) : Option.none<number>() }
 })
 
 /**
- * Statements that fill the write-ahead log of a new server, so that it recycles segments. Otherwise the server waits about 50 ms for
- * each new 16 MB segment, which would distort the measurement. It keeps at most a gigabyte of segments (`max_wal_size`).
+ * Statements that fill the write-ahead log of a new server, so that it recycles segments of the log. A new 16 MB segment costs about
+ * 50 ms, which would distort the measurement. The server keeps at most a gigabyte of segments (`max_wal_size`).
  */
 const warmUpStatements = [
   "SELECT count(pg_logical_emit_message(false, 'work', repeat('x', 8000))) FROM generate_series(1, 134000)",

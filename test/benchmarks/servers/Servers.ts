@@ -78,7 +78,7 @@ export const service = Effect.fnUntraced(function* (url: Redacted.Redacted, chec
   return { port, pid, watched: yield* watchedOf(pid), exports: collector.exports }
 })
 
-/** Starts the baseline of BaselineServer.ts. */
+/** Starts the baseline (BaselineServer.ts). */
 export const baseline = Effect.fnUntraced(function* (url: Redacted.Redacted, keys: ReadonlyArray<string>) {
   const { hostname, password, pathname, port: databasePort, username } = new URL(Redacted.value(url))
   const port = yield* freePort

@@ -18,7 +18,7 @@ const isSettled = Effect.gen(function* () {
 export const wait = (url: Redacted.Redacted) =>
   isSettled.pipe(
     Effect.repeat({ until: (settled) => settled, schedule: Schedule.spaced("100 millis") }),
-    // The notary first signs a generated log of ten million events.
+    // Long enough for the notary to sign a generated log of ten million events.
     Effect.timeout("1 hour"),
     Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
   )
