@@ -11,7 +11,7 @@ export interface Target {
 
 export interface Balancer {
   readonly baseUrl: string
-  /** Waits until this many replicas receive connections. */
+  /** Waits until at least `count` replicas are ready. */
   readonly ready: (count: number) => Effect.Effect<void>
 }
 

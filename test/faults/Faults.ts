@@ -1,5 +1,5 @@
 /**
- * Runs fault scenarios. Each injects one fault under load and then checks every acknowledged request:
+ * Runs fault scenarios. A scenario injects one fault into real processes, most under load, and checks what the service must guarantee:
  *
  *     npm run faults                              all scenarios
  *     npm run faults -- postgres-away failover    two scenarios

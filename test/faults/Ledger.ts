@@ -9,7 +9,7 @@ export interface Count {
   readonly acknowledged: number
   /** Acknowledged requests without an event. */
   readonly lost: number
-  /** Requests with more than one event, acknowledged or not. */
+  /** Requests with more than one event, whether the request was acknowledged or not. */
   readonly duplicates: number
   /** Requests that did not return 200 although their event is stored, because their response was lost. */
   readonly unacknowledged: number
@@ -67,8 +67,8 @@ export const count = Effect.fnUntraced(function* (url: Redacted.Redacted, outcom
       ...(log.events === log.head && log.newest === log.head - 1
         ? []
         : [`positions are not dense: ${log.events} events up to ${log.newest}, next is ${log.head}`]),
-      ...(log.meters_wrong === 0 ? [] : [`${log.meters_wrong} meters are not the sum of their events`]),
-      ...(log.streams_wrong === 0 ? [] : [`${log.streams_wrong} streams have another version than events`])
+      ...(log.meters_wrong === 0 ? [] : [`${log.meters_wrong} meters differ from the sum of their events`]),
+      ...(log.streams_wrong === 0 ? [] : [`${log.streams_wrong} streams have a version that differs from their number of events`])
     ]
   }
   return result

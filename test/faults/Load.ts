@@ -6,12 +6,12 @@ import * as ServiceClient from "#test/support/ServiceClient.ts"
 export interface Outcome {
   readonly id: string
   readonly phase: string
-  /** The phase in which it ended. */
+  /** The phase in which the request ended. */
   readonly endedIn: string
   readonly status: number | null
   readonly startedMs: number
   readonly durationMs: number
-  /** Error code. */
+  /** Error code of the response; null without one. */
   readonly code: string | null
   /** Whether the response has a Retry-After. */
   readonly hasRetryAfter: boolean
@@ -22,14 +22,14 @@ export interface Load {
   readonly phase: (name: string) => Effect.Effect<void>
   /** Stops the load, waits for the requests in flight, and returns all outcomes. */
   readonly stop: Effect.Effect<ReadonlyArray<Outcome>>
-  /** Waits until a request that starts from now on returns 200. Returns the duration in milliseconds. */
+  /** Waits until a request that starts from now on returns 200. Returns the duration of the wait in milliseconds. */
   readonly recovered: Effect.Effect<number>
 }
 
 export interface LoadOptions {
   readonly baseUrl: string
   readonly key: string
-  /** Makes the ids of this load unique. */
+  /** Prefix of the request ids. Each load on a database needs a different one. */
   readonly name: string
   readonly perSecond?: number
   readonly connections?: number

@@ -11,8 +11,10 @@ export const asRoot = (name: string, ...args: ReadonlyArray<string>) =>
 /** Runs a command that checks a right or a program. Skips the scenario if the command fails. */
 export const requireCommand = (requirement: string, name: string, ...args: ReadonlyArray<string>) =>
   Effect.catchTag(asRoot(name, ...args), "ProgramFailed", ({ code, output }) =>
-    Effect.fail(new ScenarioSkipped({ message: `it needs ${requirement}; ${name} exited with ${code}: ${output.trim()}` }))
+    Effect.fail(
+      new ScenarioSkipped({ message: `the scenario needs ${requirement}; ${name} exited with ${code}: ${output.trim()}` })
+    )
   )
 
 export const requireRoot = (purpose: string) =>
-  process.getuid?.() === 0 ? Effect.void : Effect.fail(new ScenarioSkipped({ message: `it needs root ${purpose}` }))
+  process.getuid?.() === 0 ? Effect.void : Effect.fail(new ScenarioSkipped({ message: `the scenario needs root ${purpose}` }))

@@ -7,7 +7,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Starts a service that must not become ready, and returns its readiness error. */
+/** Starts a service that must not become ready. Returns the body of its /readyz response. */
 const startErrorOf = Effect.fnUntraced(function* (settings: RunningService.Settings) {
   const port = yield* RunningService.freePort
   const http = yield* HttpClient.HttpClient
@@ -27,7 +27,7 @@ const startErrorOf = Effect.fnUntraced(function* (settings: RunningService.Setti
 
 layer(RunningService.layerGround, { excludeTestServices: true })("A notary that is killed", (it) => {
   it.effect(
-    "is replaced by another replica, and no replica starts on a log that is shorter than its signed checkpoint",
+    "is replaced by the notary of another replica, and no replica starts on a log that is shorter than its signed checkpoint",
     function* () {
       const settings = signing(yield* temporaryFolder)
       const one = yield* RunningService.spawn(settings)

@@ -14,7 +14,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Starts a server that the test can kill. It is restarted, as the embedded server of a service is. */
+/** Starts an embedded Postgres server that the test can kill. The server is restarted automatically, as in a service. */
 const ownServer = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -51,59 +51,62 @@ const numbers = Effect.fnUntraced(function* (statement: string) {
   return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("a service under load", (it) => {
-  it.effect("whose database restarts and crashes gives no wrong answer, and records each answer exactly once", function* () {
-    const server = yield* ownServer
-    const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
-    const key = yield* service.newKey
-    const exchanges = yield* Ref.make<ReadonlyArray<Exchange>>([])
-    const done = yield* Ref.make(false)
+layer(RunningService.layerSharedGround, { excludeTestServices: true })(
+  "a service under load whose database restarts and crashes",
+  (it) => {
+    it.effect("gives no wrong answer, and records each answer exactly once", function* () {
+      const server = yield* ownServer
+      const service = yield* RunningService.start({ DATABASE_URL: Redacted.value(server.url) })
+      const key = yield* service.newKey
+      const exchanges = yield* Ref.make<ReadonlyArray<Exchange>>([])
+      const done = yield* Ref.make(false)
 
-    const ask = Effect.fnUntraced(function* (caller: number, request: number) {
-      const id = `load-${caller}-${request}`
-      const vatId = vatIds[(caller * 7 + request) % vatIds.length] ?? ""
-      const query: Record<string, string> = request % 5 === 0 ? { force_live: "1" } : {}
-      const reply = yield* service.validate(vatId, { key, query, headers: { "x-request-id": id } })
-      yield* Ref.update(exchanges, (before) => [...before, { id, vatId, reply }])
-    })
-    const caller = Effect.fnUntraced(function* (number: number) {
-      let request = 0
-      while (!(yield* Ref.get(done))) yield* ask(number, (request += 1))
-    })
-    const answered = (count: number) =>
-      Ref.get(exchanges).pipe(
-        Effect.map((all) => all.filter(({ reply }) => reply.status === 200).length),
-        Effect.repeat({ until: (ok) => ok >= count, schedule: Schedule.spaced("20 millis") })
+      const ask = Effect.fnUntraced(function* (caller: number, request: number) {
+        const id = `load-${caller}-${request}`
+        const vatId = vatIds[(caller * 7 + request) % vatIds.length] ?? ""
+        const query: Record<string, string> = request % 5 === 0 ? { force_live: "1" } : {}
+        const reply = yield* service.validate(vatId, { key, query, headers: { "x-request-id": id } })
+        yield* Ref.update(exchanges, (before) => [...before, { id, vatId, reply }])
+      })
+      const caller = Effect.fnUntraced(function* (number: number) {
+        let request = 0
+        while (!(yield* Ref.get(done))) yield* ask(number, (request += 1))
+      })
+      const answered = (count: number) =>
+        Ref.get(exchanges).pipe(
+          Effect.map((all) => all.filter(({ reply }) => reply.status === 200).length),
+          Effect.repeat({ until: (ok) => ok >= count, schedule: Schedule.spaced("20 millis") })
+        )
+      const load = yield* Effect.forkChild(
+        Effect.forEach(
+          Array.from({ length: callers }, (_, index) => index),
+          caller,
+          { concurrency: "unbounded", discard: true }
+        )
       )
-    const load = yield* Effect.forkChild(
-      Effect.forEach(
-        Array.from({ length: callers }, (_, index) => index),
-        caller,
-        { concurrency: "unbounded", discard: true }
-      )
-    )
-    for (const signal of ["SIGINT", "SIGKILL"] as const) {
-      const before = yield* answered(200)
-      yield* server.signal(signal)
-      yield* answered(before + 400)
-    }
-    yield* Ref.set(done, true)
-    yield* Fiber.join(load)
-
-    const replies = yield* Ref.get(exchanges)
-    for (const { reply, vatId } of replies) {
-      if (reply.status === 200) {
-        assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
-      } else {
-        assertProblem(reply, "SERVICE_UNAVAILABLE")
-        assert.isDefined(reply.headers["retry-after"])
+      for (const signal of ["SIGINT", "SIGKILL"] as const) {
+        const before = yield* answered(200)
+        yield* server.signal(signal)
+        yield* answered(before + 400)
       }
-    }
-    yield* checkLog(replies).pipe(
-      Effect.provide(Layer.fresh(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 })))
-    )
-  })
-})
+      yield* Ref.set(done, true)
+      yield* Fiber.join(load)
+
+      const replies = yield* Ref.get(exchanges)
+      for (const { reply, vatId } of replies) {
+        if (reply.status === 200) {
+          assert.containSubset(reply.body, { vat_id: vatId, valid: isValid(vatId) })
+        } else {
+          assertProblem(reply, "SERVICE_UNAVAILABLE")
+          assert.isDefined(reply.headers["retry-after"])
+        }
+      }
+      yield* checkLog(replies).pipe(
+        Effect.provide(Layer.fresh(Postgres.layerAdministrator({ url: server.url, maxConnections: 1 })))
+      )
+    })
+  }
+)
 
 const checkLog = Effect.fnUntraced(function* (replies: ReadonlyArray<Exchange>) {
   const recorded = yield* numbers(`SELECT metadata::jsonb ->> 'request_id' AS key, count(*) AS value FROM vatproof.events

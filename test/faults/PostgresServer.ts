@@ -14,7 +14,7 @@ export interface PostgresServer {
   /** URL of a superuser without a password. The server listens on the loopback interface only. */
   readonly url: Redacted.Redacted
   readonly start: Effect.Effect<void, ProgramFailed>
-  /** `immediate` is a crash: it breaks connections, and the next start recovers. */
+  /** `immediate` acts like a crash: it breaks connections, and the next start recovers from the write-ahead log. */
   readonly stop: (mode: "fast" | "immediate") => Effect.Effect<void, ProgramFailed>
   readonly promote: Effect.Effect<void, ProgramFailed>
   /** Freezes every process of the server; its connections stay open. */
@@ -56,12 +56,12 @@ const programs = Effect.gen(function* () {
   const newest = versions.map(Number).toSorted((a, b) => b - a)[0]
   return newest === undefined
     ? yield* new ScenarioSkipped({
-        message: "it needs PostgreSQL's server package (apt install postgresql), or PG_BIN, the folder of its programs"
+        message: "the scenario needs PostgreSQL's server package (apt install postgresql), or PG_BIN, the folder of its programs"
       })
     : `/usr/lib/postgresql/${newest}/bin`
 })
 
-/** Returns the handle of a server, which need not have data yet. */
+/** Returns the handle of a server. The data folder may still be empty. */
 const handleOf = Effect.fnUntraced(function* (folder: string, port: number, extra: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const bin = yield* programs
@@ -150,7 +150,7 @@ export const open = Effect.fnUntraced(function* (folder: string, extra: Readonly
   return server
 })
 
-/** Starts a standby of `primary` with the name `standby`. Returns once it streams. */
+/** Starts a standby of `primary` with the name `standby`. Returns once the standby streams the write-ahead log. */
 export const standbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   const path = yield* Path.Path
   const folder = yield* ownFolder({})

@@ -27,7 +27,7 @@ interface Answered {
   readonly target: string
 }
 
-/** Confirms until the service is killed, and reports each receipt it received. */
+/** Requests confirmations until the service is killed, and puts each received receipt into the queue `answered`. */
 const confirmOn = Effect.fnUntraced(function* (
   client: ServiceClient,
   key: string,
@@ -122,7 +122,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a service that
         assert.include(new TextDecoder().decode(leaf), `"receipt-${id}"`)
       }
     },
-    // Enough for hundreds of kills.
+    // A timeout that is long enough for hundreds of kills.
     Duration.toMillis("1 hour")
   )
 })

@@ -99,7 +99,7 @@ export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault
   return report
 })
 
-/** Returns the claims of every scenario. */
+/** Returns the claims about the log that every scenario under load makes. */
 export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
   { statement: `each of ${count.acknowledged} acknowledged requests has an event (${count.lost} lost)`, holds: count.lost === 0 },
   { statement: `no request has two events (${count.duplicates} have)`, holds: count.duplicates === 0 },

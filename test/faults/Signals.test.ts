@@ -1,4 +1,4 @@
-/** Stops of the service by signals, and its recovery from a crash. */
+/** Tests how signals stop the service, and how it recovers from a crash. */
 import { Clock, Effect, Exit, Fiber, FileSystem, Result } from "effect"
 import { createHmac } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
@@ -10,7 +10,7 @@ import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Maximum duration of a stop, before an orchestrator kills the process. */
+/** Maximum duration of a stop in milliseconds. An orchestrator kills a process that takes much longer. */
 const stopMsMax = 5_000
 
 const isAlive = (pid: number) => Result.isSuccess(Result.try(() => process.kill(pid, 0)))
@@ -23,7 +23,7 @@ const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess
   return { code, tookMs: (yield* Clock.currentTimeMillis) - before }
 })
 
-/** Creates a folder for an embedded database. At the end a server that still runs is stopped. */
+/** Creates a folder for an embedded database. The end of the scope stops a Postgres server that still runs in the folder. */
 const dataDir = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const dir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
@@ -31,7 +31,7 @@ const dataDir = Effect.gen(function* () {
   return dir
 })
 
-/** The server writes this file when it starts and removes it when it has stopped. */
+/** Returns whether Postgres runs: it writes this file at its start and removes the file at its end. */
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM or SIGINT", (it) => {
@@ -91,7 +91,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.isFalse(serverRuns(dir))
   })
 
-  it.effect("stops with its database when the terminal is closed", function* () {
+  it.effect("stops itself and its database on SIGHUP, which the closing of a terminal sends", function* () {
     const dir = yield* dataDir
     const service = yield* RunningService.spawn({ DATABASE_URL: "", DATA_DIR: dir, JWT_SECRET: "" })
     const { code } = yield* stop(service, "SIGHUP")

@@ -32,7 +32,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     assert.deepStrictEqual(more, [])
   })
 
-  it.effect("reports an unusable key of the log before it uses the database", function* () {
+  it.effect("reports an invalid NOTARY_KEY before it uses the database", function* () {
     const lines = yield* startLog({
       DATABASE_URL: "postgresql://vatproof:keep-secret@127.0.0.1:9/vatproof",
       DATABASE_WAIT: "0s",

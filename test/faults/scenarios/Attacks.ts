@@ -112,8 +112,11 @@ export const hijack = Effect.gen(function* () {
   return {
     claims: [
       yield* claim("the owner signs up after ten minutes and opens the newer mail", later, isOlderInvalid),
-      { statement: "the owner signs up sooner and opens the only mail: no password opens the account", holds: isLocked },
-      yield* claim("the owner then resets the password", sooner),
+      {
+        statement: "the owner signs up within ten minutes and opens the only mail: no password opens the account",
+        holds: isLocked
+      },
+      yield* claim("the owner resets the password of that account", sooner),
       yield* claim("the owner resets the password of an account that a program signed up", taken),
       { statement: `the reset ends the attacker's login: ${before}, then ${after}`, holds: before === 200 && after === 401 }
     ],
@@ -123,7 +126,7 @@ export const hijack = Effect.gen(function* () {
 
 const decodeLink = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String, url: Schema.String }))
 
-/** Issues two receipts of one key in a replica whose clock can be moved. `share` creates a one-day link of the first. */
+/** Issues two receipts to one key, in a replica whose clock can be moved. `share` creates a one-day link to the first receipt. */
 const setUpReceipts = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const database = TestDatabase.of({ url: server.url, name: "faults" })
@@ -145,7 +148,7 @@ const setUpReceipts = Effect.gen(function* () {
   return { one, open, other, own, revoke, service, share }
 })
 
-/** An attacker with the link of one receipt tries to read other data, to use it after its end, and to slow down the owner. */
+/** An attacker with a link to one receipt tries to read other data, to use the link after its end, and to slow down the owner. */
 export const receiptLink = Effect.gen(function* () {
   const { one, open, other, own, revoke, service, share } = yield* setUpReceipts
   const { linkId, secret } = yield* share
@@ -242,7 +245,7 @@ export const flood = Effect.gen(function* () {
       },
       { statement: `another client logs in: ${statuses(meanwhile)}`, holds: meanwhile.every(({ status }) => status === 200) },
       {
-        statement: `its login takes ${median(before)} ms without the flood, ${median(meanwhile)} ms with it`,
+        statement: `a login of that client takes ${median(before)} ms without the flood, ${median(meanwhile)} ms during the flood`,
         holds: median(meanwhile) <= 10 * median(before)
       }
     ],
@@ -253,7 +256,7 @@ export const flood = Effect.gen(function* () {
 const batchesPath = "/v1/batches"
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String, status: Schema.String }))
 
-/** Begins an upload that never ends. Returns the error that ends it; null if the service reads it. */
+/** Begins an upload that never completes. Returns the error response, or null if the service accepts and reads the upload. */
 const slowUpload = Effect.fnUntraced(function* (port: number, key: string) {
   const connection = yield* RawHttp.open(port)
   const head = [`POST ${batchesPath} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "content-type: text/csv", "content-length: 9999"]
@@ -265,7 +268,7 @@ const slowUpload = Effect.fnUntraced(function* (port: number, key: string) {
   return yield* Effect.timeoutOrElse(reply, { duration: "3 seconds", orElse: () => Effect.succeed(null) })
 })
 
-/** One client uploads far more items than its quota, lets hundreds of requests wait for them, and keeps slow uploads open. */
+/** One client uploads far more items than its quota, keeps 500 requests waiting for the results, and keeps slow uploads open. */
 export const batchFlood = Effect.gen(function* () {
   const { service } = yield* setUp({ PLAN_FREE_PER_MINUTE: "1000" })
   const [attackersKey, key] = [yield* service.newKey, yield* service.newKey]
@@ -297,13 +300,13 @@ export const batchFlood = Effect.gen(function* () {
   return {
     claims: [
       {
-        statement: `of ten slow uploads of a key two are read: ${statuses(refused)}`,
+        statement: `the service reads two of ten slow uploads of one key and rejects the others: ${statuses(refused)}`,
         holds: statuses(refused) === "8 × 429"
       },
       { statement: `another client uploads a batch: ${others.status}`, holds: others.status === 202 },
-      { statement: `it validates: ${statuses(meanwhile)}`, holds: meanwhile.every(({ status }) => status === 200) },
+      { statement: `another client validates: ${statuses(meanwhile)}`, holds: meanwhile.every(({ status }) => status === 200) },
       {
-        statement: `its validation takes ${median(before)} ms without the flood, ${median(meanwhile)} ms with it`,
+        statement: `a validation of that client takes ${median(before)} ms without the flood, ${median(meanwhile)} ms during the flood`,
         holds: median(meanwhile) <= 10 * Math.max(median(before), 5)
       },
       { statement: "the batch is paused when the quota is used up", holds: Option.isSome(paused) }

@@ -7,7 +7,7 @@ import * as Needs from "#test/faults/Needs.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** Maximum duration of a rejection: the timeout of a batch of appends, or of a request that waits for the next batch. */
+/** Maximum duration of a rejected request in milliseconds. Most of it is the timeout of 5 s of an append that hangs. */
 const rejectionMs = 6_500
 
 /** Returns a function that runs statements one after the other and returns their output. */
@@ -53,7 +53,7 @@ export const diskSlow = Effect.gen(function* () {
   yield* Needs.requireCommand("strace (apt install strace)", "strace", "-V")
   const server = yield* PostgresServer.make()
   const [main = ""] = yield* server.processes
-  // Exit code 124 is that of `timeout`: tracing worked.
+  // `timeout` exits with 124 if strace was still running after a second, so tracing works.
   const tracing = `timeout 1 strace -qq -o /dev/null -e trace=none -p ${main}; test $? -eq 124`
   yield* Needs.requireCommand("the right to trace processes", "sh", "-c", tracing)
   const replica = yield* Scenario.replica(server.url)

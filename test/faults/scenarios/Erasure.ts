@@ -1,5 +1,5 @@
 /**
- * Kills the erasure command or Postgres during erasures. A document must be deleted together with its event, or not at all.
+ * Kills the erasure command or Postgres during erasures. A document must be deleted if and only if a PersonalDataErased event records it.
  */
 import { Clock, Effect, Random, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -9,7 +9,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 
 const kills = 20
-/** Documents per VAT ID. One event erases a hundred. */
+/** Number of personal documents per VAT ID. One PersonalDataErased event covers 100 of them. */
 const documents = 300
 
 const vatIds = Array.from({ length: kills + 1 }, (_, index) => `ATU1234${String(5_000 + index * 7)}`)
@@ -19,7 +19,7 @@ const State = Schema.Struct({
   without_event: Schema.Int,
   /** Documents that exist although an event records their erasure. */
   still_there: Schema.Int,
-  /** Cached answers with erased data. */
+  /** Cached answers that still contain erased data. */
   shown: Schema.Int,
   erased: Schema.Int,
   kept: Schema.Int
@@ -51,7 +51,7 @@ const stateOf = (url: Redacted.Redacted) =>
     })
   )
 
-/** Waits until the command appends, and then `ms` milliseconds. */
+/** Waits until the erasure command appends, and then `ms` milliseconds. */
 const waitForAppend = (url: Redacted.Redacted, ms: number) =>
   on(
     url,
@@ -77,11 +77,11 @@ const fill = Effect.fnUntraced(function* (service: ServiceClient) {
 /** Kills every process of the server at once, like a power failure. */
 const killServer = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer) {
   for (const pid of yield* server.processes) yield* Effect.try(() => process.kill(Number(pid), "SIGKILL")).pipe(Effect.ignore)
-  // The start fails until the last process has exited.
+  // Postgres cannot start until its last killed process has exited.
   yield* Effect.retry(server.start, { times: 50, schedule: Schedule.spaced("200 millis") })
 })
 
-/** Starts an erasure and kills the command or the server `ms` milliseconds after the first append. Returns the state. */
+/** Starts an erasure and kills the command or the server `ms` milliseconds after the first append. Returns the resulting state. */
 const trial = Effect.fnUntraced(function* (server: PostgresServer.PostgresServer, index: number, ms: number) {
   const before = yield* stateOf(server.url)
   const erasing = yield* Scenario.start(server.url, ...eraseArguments(vatIds[index] ?? ""))
@@ -97,11 +97,11 @@ const summaryOf = (erased: ReadonlyArray<number>) =>
     .map(([count, those]) => `${those.length} × ${count}`)
     .join(", ")
 
-/** Twenty erasures of 300 documents. Ten kill the command, ten kill all processes of Postgres. */
+/** Interrupts twenty erasures of 300 documents: ten by a kill of the command, ten by a kill of all processes of Postgres. */
 export const killed = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   yield* Effect.scoped(Effect.flatMap(Scenario.replica(server.url), fill))
-  // An uninterrupted erasure measures the duration.
+  // Measures the duration of an uninterrupted erasure.
   const whole = yield* Effect.scoped(
     Effect.gen(function* () {
       yield* Scenario.start(server.url, ...eraseArguments(vatIds[kills] ?? ""))
@@ -122,11 +122,11 @@ export const killed = Effect.gen(function* () {
   const report: Scenario.Trial = {
     claims: [
       {
-        statement: `every document is deleted together with its event (${violations.length} violations in ${kills} kills)`,
+        statement: `a document is deleted if and only if an event records its erasure (${violations.length} violations in ${kills} kills)`,
         holds: violations.length === 0
       },
       {
-        statement: `the same commands erase the rest: ${last.kept} of ${vatIds.length * documents} documents are left`,
+        statement: `a repetition of the commands erases the remaining documents: ${last.kept} of ${vatIds.length * documents} documents are left`,
         holds:
           again.every(({ code }) => code === 0) && last.kept === 0 && last.erased >= vatIds.length * documents && last.shown === 0
       },

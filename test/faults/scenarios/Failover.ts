@@ -4,7 +4,7 @@ import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 
-/** Maximum duration of a rejection, which is the timeout of a batch. */
+/** Maximum duration of a rejected request in milliseconds. Most of it is the timeout of 5 s of an append that hangs. */
 const rejectionMs = 6_500
 
 /** Makes commits wait for the standby. */
@@ -49,7 +49,7 @@ export const failover = Effect.gen(function* () {
   )
 })
 
-/** The standby is down for 20 s. Writes cannot be acknowledged: requests are rejected, and none hangs. */
+/** The standby is down for 20 s. The primary cannot acknowledge writes meanwhile, so the service must reject requests and none may hang. */
 export const standbyAway = Effect.gen(function* () {
   const { primary, standby } = yield* pair
   const replica = yield* Scenario.replica(primary.url)

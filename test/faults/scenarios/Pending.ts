@@ -8,7 +8,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
 const tasks = 600
-/** Items of the batch, which is stored in three chunks, so that kills also hit their storage. */
+/** Number of items of the batch. They are stored in three chunks, so that kills also interrupt their storage. */
 const items = 1_500
 const kills = 30
 const memberStates = ["AT", "SE", "EE"]
@@ -30,7 +30,7 @@ const makeReplica = Effect.fnUntraced(function* (url: Redacted.Redacted, flags: 
   return { restart, replica: () => running }
 })
 
-/** Returns the process id of a worker, from the service's output. */
+/** Finds the process id of a running worker in the output of the service. */
 const workerOf = (output: string) => {
   const newest = new Map([...output.matchAll(/Worker (\d+) is process (\d+)/gu)].map(([, worker, pid]) => [worker, Number(pid)]))
   return [...newest.values()][0]
@@ -46,7 +46,7 @@ const vatIdOf = (index: number) => {
       : `EE10000${number}`
 }
 
-/** The items of the batch; their VAT IDs are in no other validation. */
+/** The items of the batch. No single validation has their VAT IDs. */
 const batch = {
   items: Array.from({ length: items }, (_, index) => ({ custom_id: `${index}`, vat_id: vatIdOf(tasks + index) }))
 }
@@ -64,7 +64,7 @@ const Counted = Schema.Struct({
   units: Schema.Int
 })
 
-/** Counts all tasks by state, and those with exactly one event and one charge. */
+/** Counts all tasks by state, and the tasks with exactly one event and one charge. */
 const count = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     SqlSchema.findOne({
@@ -171,7 +171,7 @@ export const pending = Effect.gen(function* () {
     ],
     claims: [
       {
-        statement: `each of ${tasks} submissions has one validation (${distinct})`,
+        statement: `each of ${tasks} submissions has its own validation (${distinct} ids)`,
         holds: distinct === tasks && settled.accepted === tasks + items
       },
       {
@@ -180,7 +180,7 @@ export const pending = Effect.gen(function* () {
       },
       { statement: `every validation is final (${settled.pending} pending)`, holds: settled.final === tasks + items },
       {
-        statement: `each has exactly one charged event (${settled.once})`,
+        statement: `every validation has exactly one charged event (${settled.once})`,
         holds: settled.once === tasks + items && settled.units === tasks + items
       },
       yield* Scenario.audit(server.url)

@@ -4,7 +4,7 @@ import type { ProgramFailed } from "#infra/embedded-postgres/Program.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 
-/** Maximum duration of a rejection: the timeout of two queries, one of which detected the outage. */
+/** Maximum duration of a rejected request in milliseconds: the timeouts of two queries, one of which detects the outage. */
 const rejectionMs = 6_000
 
 const scenario = (

@@ -8,7 +8,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 
 const scripts = join(import.meta.dirname, "../../../docs/operations/recovery")
 
-/** Starts a server with Debian's configuration layout and a WAL archive. Copies the scripts to where its user can read them. */
+/** Starts a server with Debian's configuration layout and a WAL archive. Copies the scripts to a folder that the server's user can read. */
 const archived = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* PostgresServer.sharedFolder
@@ -34,7 +34,7 @@ const restored = Effect.fnUntraced(function* (
 ) {
   const folder = yield* PostgresServer.sharedFolder
   yield* runScript("restore.sh", backup, archive, `${folder}/data`, ...moment)
-  // The script's configuration requires passwords.
+  // Uses the pg_hba.conf of the original server, because the one that restore.sh creates requires passwords.
   const server = yield* PostgresServer.open(folder, [`hba_file=${original.folder}/etc/pg_hba.conf`])
   yield* Effect.repeat(psql(server, "-c", "SELECT pg_is_in_recovery()"), {
     schedule: Schedule.spaced("100 millis"),
@@ -73,14 +73,14 @@ const verify = Effect.fnUntraced(function* (
   return claims.map(({ holds, statement }) => ({ holds, statement: `${name}: ${statement}` }))
 })
 
-/** Claims that a replica starts on the database and answers. */
+/** Claims that a replica starts on the database and answers a validation. */
 const serves = Effect.fnUntraced(function* (name: string, server: PostgresServer.PostgresServer) {
   const replica = yield* Scenario.replica(server.url)
   const { status } = yield* replica.validate("ATU12345678")
   return { statement: `${name}: a replica starts and answers (${status})`, holds: status === 200 }
 })
 
-/** Backups under load, restored to the end, to a point in time, and from a dump. */
+/** Makes a base backup and a dump under load. Restores the dump, and the backup to the end of the archive and to a point in time. */
 export const recovery = Effect.gen(function* () {
   const source = yield* archived
   const { folder, runScript, server } = source
@@ -107,7 +107,7 @@ export const recovery = Effect.gen(function* () {
     schedule: Schedule.spaced("200 millis"),
     until: (archivedWal) => archivedWal >= last
   })
-  // Each verification adds an event to the log, so events are counted before.
+  // Counts the events before any verification, because each verification appends an event.
   const { events } = yield* Ledger.count(server.url, [])
 
   const latest = yield* restored(source, taken.backup, `${folder}/wal`)
@@ -137,7 +137,7 @@ export const recovery = Effect.gen(function* () {
     },
     yield* serves("base backup and archive", latest),
     ...toTheMoment,
-    { statement: `point in time: no event is newer (${newer} are)`, holds: newer === "0" },
+    { statement: `point in time: no restored event is newer (${newer} are)`, holds: newer === "0" },
     ...fromDump,
     yield* serves("dump", copy)
   )

@@ -8,7 +8,7 @@ import { freePort } from "#test/support/RunningService.ts"
 /** The replicas' SHUTDOWN_DELAY, which is longer than the polling interval of the load balancer. */
 const delay = "1s"
 
-/** Reserves the ports of a replica. `start` starts a replica on these ports, again after it has ended. */
+/** Chooses the ports of a replica. `start` starts a replica on these ports, and can do so again after the replica has ended. */
 const makeSlot = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const port = yield* freePort
   const adminPort = yield* freePort
@@ -31,7 +31,7 @@ const setUp = Effect.gen(function* () {
   return { server, slots: [first, second] as const, replicas, balancer, key: yield* replicas[0].newKey }
 })
 
-/** SIGTERM stops both replicas, one after the other, and new ones replace them. Every request succeeds. */
+/** SIGTERM stops both replicas, one after the other, and new replicas replace them. Every request succeeds. */
 export const rolling = Effect.gen(function* () {
   const { balancer, key, slots, replicas, server } = yield* setUp
   const replace = Effect.fnUntraced(function* (index: 0 | 1) {
@@ -53,7 +53,7 @@ export const rolling = Effect.gen(function* () {
   return Scenario.withClaims(report, Scenario.allSucceeded(report))
 })
 
-/** One of two replicas is killed. Only its requests in flight get no response. Each 200 response has its event. */
+/** One of two replicas is killed. Only requests in flight on it, or sent before the balancer notices, get no response. */
 export const killed = Effect.gen(function* () {
   const { balancer, key, replicas, server } = yield* setUp
   const report = yield* Scenario.run({

@@ -1,11 +1,11 @@
-/** Worker processes that share one port: rolling replacement, crash of one, and stop of all. */
+/** Worker processes that share one port: rolling replacement, crash of one worker, and stop of all workers. */
 import { Effect, Schedule, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import { freePort } from "#test/support/RunningService.ts"
 
-/** Starts two workers. Reads from the admin port which of them are ready. */
+/** Starts a service with two workers, and waits until the admin port reports both as ready. */
 const setUp = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
   const adminPort = yield* freePort
