@@ -82,7 +82,7 @@ describe("the service's settings", () => {
     }
   })
 
-  it.effect("accept base addresses with and without a trailing slash", function* () {
+  it.effect("accept base URLs with and without a trailing slash", function* () {
     const { publicUrl, viesBaseUrl } = yield* read({
       PUBLIC_URL: "https://vat.example.org/",
       VIES_BASE_URL: "http://127.0.0.1:1/rest"
@@ -138,11 +138,14 @@ describe("the service's settings", () => {
     ["UPGRADE_URL", "javascript:alert(1)"],
     ["CONTACT", "javascript:alert(1)"],
     ["CONTACT", "the operator"]
-  ] as const)("reject %s=%s with one line that names the setting but not the value", function* ([name, value]) {
-    const { message } = yield* Effect.flip(read({ [name]: value }))
-    assert.isTrue(message.startsWith(`${name}: `), message)
-    assert.notInclude(message, "\n")
-    assert.notMatch(message, /Duration/u)
-    assert.notInclude(message, "keep-secret")
-  })
+  ] as const)(
+    "reject %s=%s with a one-line error that contains the name of the setting but not the value",
+    function* ([name, value]) {
+      const { message } = yield* Effect.flip(read({ [name]: value }))
+      assert.isTrue(message.startsWith(`${name}: `), message)
+      assert.notInclude(message, "\n")
+      assert.notMatch(message, /Duration/u)
+      assert.notInclude(message, "keep-secret")
+    }
+  )
 })

@@ -25,7 +25,7 @@ describe("the mail settings", () => {
       message,
       "SMTP_URL: Expected smtp://host:587 or smtps://host, with user:password@ before the host if needed and the special characters of the password percent-encoded"
     )
-    // The logger must not redact the example.
+    // The redaction of logs must not alter the example URL in this message.
     assert.strictEqual(Redaction.make([]).text(message), message)
   })
 
@@ -49,7 +49,10 @@ describe("the mail settings", () => {
     [{ HOST: "::1" }, "http://[::1]:8080"],
     [{}, "http://127.0.0.1:8080"]
   ]
-  it.effect.each(addresses)("give links in mails a base URL without a trailing slash, from %j", function* ([settings, url]) {
-    assert.strictEqual(publicUrlOf(yield* read(settings)), url)
-  })
+  it.effect.each(addresses)(
+    "determine the base URL of links in mails, without a trailing slash, from %j",
+    function* ([settings, url]) {
+      assert.strictEqual(publicUrlOf(yield* read(settings)), url)
+    }
+  )
 })

@@ -7,7 +7,7 @@ const long = (text: string) => text.padEnd(32, "-")
 
 describe("JWT_SECRET", () => {
   it.effect.each([{ secrets: [long("one")] }, { secrets: [long("one"), long("two"), long("three")] }])(
-    "is parsed to the secrets %o",
+    "is split into the secrets %o",
     function* ({ secrets }) {
       const { jwtSecrets } = yield* read({ JWT_SECRET: ` ${secrets.join(" , ")} ` })
       assert.deepStrictEqual(
@@ -19,7 +19,7 @@ describe("JWT_SECRET", () => {
   )
 
   it.effect.each(["short secret", `${long("one")},short secret`, `${long("one")},`, ",", "fifteen letters"])(
-    'cannot be "%s", and the error does not repeat it',
+    'is rejected if it is "%s", with an error that does not contain the value',
     function* (text) {
       const { message } = yield* Effect.flip(read({ JWT_SECRET: text }))
       assert.strictEqual(message, "JWT_SECRET: Expected secrets of at least 16 characters each, separated by commas")

@@ -18,7 +18,7 @@ const inFolder = (
 
 const refusal = (env: Record<string, string>) => Effect.map(Effect.flip(fileSecrets(env)), ({ message }) => message)
 
-it.effect("the settings read a secret from the file that its setting names", () =>
+it.effect("the settings read the secret DATABASE_URL from the file that DATABASE_URL_FILE names", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       const url = yield* file("url", "postgresql://a:b@c/d\n")
@@ -29,7 +29,7 @@ it.effect("the settings read a secret from the file that its setting names", () 
   )
 )
 
-it.effect("the settings report the setting and the file if a secret's file is missing or empty", () =>
+it.effect("the settings report the _FILE setting and the file name if the file of a secret is missing or empty", () =>
   inFolder(
     Effect.fnUntraced(function* (file) {
       assert.match(yield* refusal({ JWT_SECRET_FILE: "/nowhere/at/all" }), /^JWT_SECRET_FILE: .*\/nowhere\/at\/all/u)

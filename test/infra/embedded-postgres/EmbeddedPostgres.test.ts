@@ -7,7 +7,7 @@ import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Flags of Postgres. These tests do not test its durability, so fsync would only make them slow. */
+/** Flags of Postgres. The tests do not test durability, so they run faster without fsync. */
 const flags = ["-c", "fsync=off"]
 
 /** A folder of mode 700, which the user that runs Postgres cannot enter when the tests run as root. */
@@ -20,7 +20,7 @@ class Folder extends Context.Service<Folder, { readonly dir: string }>()("vatpro
 
 const services = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Layer.succeed(References.MinimumLogLevel, "None"))
 
-/** One database for the tests that do not need a new one. */
+/** One data folder, shared by the tests that do not need a new database. */
 const folder = Layer.effect(Folder, Folder.make).pipe(Layer.provideMerge(services))
 
 const query = (url: Redacted.Redacted, text: string) =>
@@ -31,7 +31,7 @@ const isServed = (url: Redacted.Redacted) => Effect.map(Effect.exit(query(url, "
 const untilTrue = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(Effect.repeat({ until: (isTrue) => isTrue, schedule: Schedule.spaced("10 millis") }))
 
-/** Starts or adopts a server. The test ends its use with `leave`. */
+/** Starts an embedded Postgres, or adopts the one that runs in the folder. `leave` ends its use before the end of the test. */
 const use = Effect.fnUntraced(function* (options: EmbeddedPostgres.EmbeddedPostgresOptions) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = yield* EmbeddedPostgres.make({ flags, ...options }).pipe(Scope.provide(scope))
@@ -53,7 +53,7 @@ const program = `
 
 const Report = Schema.fromJsonString(Schema.Struct({ url: Schema.RedactedFromValue(Schema.String), adopted: Schema.Boolean }))
 
-/** Starts another process, which uses the server until it is killed. The process runs in the folder `project`. */
+/** Starts a process that uses the embedded Postgres in `dir` until the process is killed. Its working directory is `project`. */
 const spawn = (dir: string, mode: "own" | "attach", project = process.cwd()) =>
   ChildProcess.make(process.execPath, ["--input-type=module", "--eval", program, dir, mode], {
     cwd: project,
@@ -71,7 +71,7 @@ const reportOf = (handle: { readonly stdout: Stream.Stream<Uint8Array, unknown> 
     Effect.flatMap(Schema.decodeEffect(Report))
   )
 
-/** Returns a copy of the project in a folder of mode 700, which other users cannot enter. */
+/** Copies the project into a folder of mode 700, which other users cannot enter. Returns the path of the copy. */
 const shutProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -133,7 +133,7 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
 })
 
 layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
-  it.effect("is created once for two concurrent commands, and stopped by the last one if no service runs", function* () {
+  it.effect("is created once for two concurrent commands, and stopped by the last command if no service runs", function* () {
     const { dir } = yield* Folder
     const [first, last] = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
     assert.strictEqual(first.port, last.port)
@@ -173,7 +173,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* isServed(first.url))
   })
 
-  it.effect("is kept running for a service that started while a command was using it", function* () {
+  it.effect("keeps running for a service that started while a command was using the database", function* () {
     const { dir } = yield* Folder
     const command = yield* use({ dir, mode: "attach" })
     const service = yield* use({ dir })
@@ -197,7 +197,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isFalse(yield* isServed(url))
   })
 
-  it.effect("stops only after the service has stopped, even if Ctrl-C is sent to both", function* () {
+  it.effect("stops only after the service has stopped, even if Ctrl-C is sent to both processes", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const service = yield* spawn(dir, "own")
@@ -223,7 +223,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     yield* untilTrue(isServed(url))
   })
 
-  it.effect("starts even if the process id of its last run belongs to another program or to none", function* () {
+  it.effect("starts even if the process id in its postmaster.pid file belongs to another program or to no process", function* () {
     const fs = yield* FileSystem.FileSystem
     const { dir } = yield* Folder
     const gone = yield* Effect.scoped(Effect.map(ChildProcess.make("true"), ({ pid }) => pid))

@@ -34,7 +34,7 @@ const onlyArrived = Effect.flatMap(MailServer.MailServer, ({ arrived }) =>
   })
 )
 
-/** An unused port of this machine. */
+/** A URL on which no mail server listens. */
 const unreachable = Redacted.make("smtp://127.0.0.1:9")
 
 describe("SmtpMailer", () => {
@@ -101,7 +101,7 @@ describe("SmtpMailer", () => {
   )
 
   it.effect.each(["recipient", "end"] as const)(
-    "times out if the server does not answer for ten minutes at the %s of the mail",
+    "times out after ten minutes without an answer of the mail server (stage of the mail: %s)",
     (at) =>
       Effect.gen(function* () {
         const { next } = yield* MailServer.MailServer

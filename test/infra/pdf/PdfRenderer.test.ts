@@ -15,7 +15,7 @@ const render = (document: ReceiptDocument, keyId = "a key") => Effect.flatMap(Re
 const Items = Schema.Struct({ items: Schema.Array(Schema.Struct({ str: Schema.String, hasEOL: Schema.Boolean })) })
 const Info = Schema.Struct({ info: Schema.Record(Schema.String, Schema.Unknown) })
 
-/** Reads a PDF file. Returns the lines and the text of each page without spaces, because a line can break anywhere. */
+/** Reads a PDF file. Removes white space from the text of each page, because a line can break anywhere. */
 const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
   const pdf = yield* Effect.promise(() => getDocumentProxy(bytes.slice()))
   const texts = yield* Effect.forEach(
@@ -38,7 +38,7 @@ const read = Effect.fnUntraced(function* (bytes: Uint8Array) {
   return { pages, lines: texts.flatMap((text) => text.split("\n")), text: pages.join(""), info, attached: new Map(attached) }
 })
 
-/** Every text of the document, as it must be readable in the PDF. */
+/** Returns every text of the document. The PDF must contain each of them. */
 const textsOf = ({ compared, headline, lead, law, sections, title }: ReceiptDocument): ReadonlyArray<string> => [
   title,
   law,
@@ -87,7 +87,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
   )
 
   it.effect.each(receiptLanguages)(
-    "never breaks a line inside a command line, for any length of the receipt's id (%s)",
+    "prints each line of a command without a line break, even with the longest receipt id (%s)",
     function* (language) {
       const document = documentOf({ receiptId: "ABCDEFGHIJ-QC-20261121-A7K2M9P4R3" }, language)
       const { lines } = yield* read(yield* render(document))
@@ -104,7 +104,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     }
   )
 
-  it.effect("has the same bytes in every rendering and thread, whatever was rendered before, and searchable text", function* () {
+  it.effect("has the same bytes in every thread and after any earlier renderings, and has searchable text", function* () {
     const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
     const documents = names.map((company_name) =>
       documentOf({ input: { company_name }, result: { official_name: company_name } })
@@ -147,7 +147,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     assert.include(text, "[U+65E5][U+672C][U+1F600]GmbH")
   })
 
-  it.effect("is rendered for any text", function* () {
+  it.effect("is rendered even if the texts contain line breaks, right-to-left script or PDF syntax", function* () {
     for (const [company_name, company_street, company_zip, company_city] of [
       ["\n\n\n", "\t", " ", "ﬁﬂ ffi"],
       ["e\u0301\u0301\u0301", "ـا لعربية עברית", "\uFFFD\uFFFF", "-".repeat(300)],
@@ -159,7 +159,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
   })
 
   it.effect(
-    "is rendered for a limited number of concurrent requests in total and per key; others get a Retry-After",
+    "is rendered for a limited number of concurrent requests, in total and per key; further requests get a Retry-After",
     function* () {
       const keys = ["a", "a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "e"]
       const renderings = yield* Effect.forEach(keys, (key) =>
@@ -183,7 +183,7 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     }
   )
 
-  it.effect("is rendered although an earlier caller disconnected", function* () {
+  it.effect("is rendered even if earlier callers disconnected while their PDFs were being rendered", function* () {
     const impatient = yield* Effect.forEach([1, 2, 3], () =>
       Effect.forkChild(render(documentOf(), "impatient"), { startImmediately: true })
     )

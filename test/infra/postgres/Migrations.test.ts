@@ -22,7 +22,7 @@ const files = [...numbered, "projections", ...namesIn("functions"), "views", "pr
 
 const digestOf = (name: string) => hash("sha256", readFileSync(join(folder, `${name}.sql`), "utf8"), "hex")
 
-/** Migrates as a starting replica does, with its own pool. */
+/** Runs the migrations like a starting replica, with a connection pool of its own. */
 const migrate = Effect.gen(function* () {
   const { url } = yield* TestDatabase.TestDatabase
   const administrator = Postgres.layerAdministrator({ url, maxConnections: 2 })
@@ -50,7 +50,7 @@ const bodyOfCountCalls = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = '
 const rightsOf = (name: string) =>
   texts(`SELECT concat(proowner::regrole, ' ', proacl) AS text FROM pg_proc WHERE proname = '${name}'`)
 
-/** Records that another version applied its file `name`. */
+/** Records that another version of the program applied its migration file `name`. */
 const applyAnother = (name: string) =>
   execute(
     `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
@@ -83,7 +83,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("the migrations", 
 })
 
 layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a replica that waits while another one migrates", (it) => {
-  it.effect("applies nothing, because it sees what the other replica has recorded", function* () {
+  it.effect("applies no migration, because it sees the migrations that the other replica has recorded", function* () {
     const rows = files.map((name) => `('${name}', '${digestOf(name)}')`).join(", ")
     const waiting = Effect.repeat(texts("SELECT pid::text AS text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), {
       until: (pids) => pids.length > 0
@@ -134,7 +134,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("migrations of tab
   })
 })
 
-/** Migrates as a starting replica does, with the role of the URL. */
+/** Runs the migrations like a starting replica, with the role of `url`. */
 const startAs = (url: Redacted.Redacted) =>
   Migrations.run().pipe(
     Effect.provide([Postgres.layerAdministrator({ url, maxConnections: 1 }), NodeServices.layer], { local: true })
@@ -172,7 +172,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
       /other migrations .*: 0003_accounts differ/u
     ],
     ["missing", "DELETE FROM vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
-  ] as const)("is rejected by the service and by commands if a numbered file is %s", ([, otherVersion, message]) =>
+  ] as const)("is rejected by the service and by commands if a numbered migration is %s", ([, otherVersion, message]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.TestDatabase
       const administrator = Postgres.layerAdministrator({ url, maxConnections: 1 })
@@ -199,7 +199,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a SQL function that differs from its file", (it) => {
-  it.effect("is replaced with the same owner and rights, as is a missing function", function* () {
+  it.effect("is replaced with the same owner and rights, and a missing function is created again", function* () {
     const [body, rights, digests] = [yield* bodyOfCountCalls, yield* rightsOf("count_calls"), yield* keptDigests]
     assert.deepStrictEqual(yield* rightsOf("acquire_slots"), rights)
     assert.match(rights.join(), /^vatproof_owner \{vatproof_owner=X\/vatproof_owner,vatproof_service=X\/vatproof_owner\}$/u)

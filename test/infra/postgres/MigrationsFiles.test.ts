@@ -1,4 +1,4 @@
-/** Rules for the files of migrations/, independent of their content (migrations/README.md). */
+/** Checks the rules for the files in migrations/ (migrations/README.md). */
 import { assert, it } from "@effect/vitest"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
@@ -15,8 +15,8 @@ const isNumbered = ({ path }: { readonly path: string }) => /^\d{4}_/u.test(path
 const digestOf = (text: string) => hash("sha256", text, "hex")
 
 /**
- * The digests of the numbered files. A database rejects a version whose numbered files have other digests than those that created
- * it. So the digests may change only before the release of 0.1.0.
+ * SHA-256 of each numbered migration. A database rejects a program version whose numbered migrations differ from the applied ones. So
+ * they may change only before the release of 0.1.0.
  */
 const known = {
   "0001_roles.sql": "37d6b2b2dd47d66c7e87d667bd59f038a8a485805ca9cd4d4aa6d0de428e4bfe",
@@ -31,8 +31,8 @@ const known = {
 }
 
 /**
- * The digest of all files that are applied again after a change. Such a change needs a new numbered file: an older version would
- * otherwise apply its own files again.
+ * SHA-256 of all files that are applied again after a change. A change needs a new numbered migration, which prevents an older program
+ * version from applying its own files again.
  */
 const repeatable = "347699b5d432aa3ffd62e0cae6738c0be1b3d55845a6fb4d2a7c28f4165c1a34"
 
@@ -45,7 +45,7 @@ it("functions, views and rights change only together with a new numbered migrati
   assert.strictEqual(digestOf(digests.join("")), repeatable)
 })
 
-it("numbered migrations have no gap, and every other file is one that the service applies", () => {
+it("numbered migrations have no gap, and the folder migrations has no SQL file that the service does not apply", () => {
   const numbered = files.filter(isNumbered).map(({ path }) => /^(\d{4})_[a-z0-9_]+\.sql$/u.exec(path)?.[1])
   assert.deepStrictEqual(
     numbered,
@@ -69,7 +69,7 @@ it("every database object is defined in only one place", () => {
   )
 })
 
-it("every projection is in the catalogue, so that it is rebuilt and audited", () => {
+it("every table of projections.sql is in the catalogue of projections, so that it is rebuilt and audited", () => {
   const text = files.find(({ path }) => path === "projections.sql")?.text ?? ""
   const tables = [...text.matchAll(/^CREATE TABLE IF NOT EXISTS vatproof\.(\w+)/gmu)].map(([, name]) => name)
   assert.sameMembers(

@@ -1,4 +1,4 @@
-/** The schema after all migrations: each change shows as a difference of migrations/schema.txt. */
+/** Compares the schema after all migrations with migrations/schema.txt, whose diff shows each change of the schema. */
 import { Effect } from "effect"
 import { fileURLToPath } from "node:url"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -9,7 +9,7 @@ const file = fileURLToPath(new URL("../../../migrations/schema.txt", import.meta
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("a database with all migrations", (it) => {
   it.effect(
-    "equals schema.txt (to write it: npm run test:only -- test/infra/postgres/MigrationsSchema.test.ts -u)",
+    "has the schema in schema.txt (to update the file: npm run test:only -- test/infra/postgres/MigrationsSchema.test.ts -u)",
     function* ({ expect }) {
       const schema = yield* MigratedDatabase.asAdministrator(SchemaDump.make)
       yield* Effect.promise(() => expect(schema).toMatchFileSnapshot(file))

@@ -30,7 +30,7 @@ const letters = (body: Readonly<Record<string, unknown>>) =>
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
-  it.effect("answers the BZSt's published pair of test numbers, in plain and qualified queries", function* () {
+  it.effect("confirms the pair of test VAT IDs that the BZSt publishes, in plain and in qualified queries", function* () {
     const plain = yield* ask("ATU12345678")
     assert.strictEqual(plain.status, 200)
     assert.deepStrictEqual(Object.keys(plain.body), ["id", "anfrageZeitpunkt", "status"])
@@ -41,7 +41,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.strictEqual(letters(qualified.body), "AAAA")
   })
 
-  it.effect("gives an answer an id of 16 hexadecimal digits and a German time in nanoseconds", function* () {
+  it.effect("returns an id of 16 hexadecimal digits, and the German local time with nanoseconds", function* () {
     const first = yield* ask("ATU12345678")
     const second = yield* ask("ATU12345678")
     assert.match(String(first.body["id"]), /^[0-9a-f]{16}$/u)
@@ -139,7 +139,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
   })
 
   it.effect(
-    "rejects qualified queries with evatr-0008 after the session has ended, until a plain query starts the next one",
+    "rejects qualified queries with evatr-0008 after the session has ended, until a plain query starts a new session",
     function* () {
       const sandbox = yield* Sandbox.Sandbox
       yield* sandbox.reset

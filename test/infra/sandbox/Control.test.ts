@@ -20,7 +20,7 @@ const put = Effect.fnUntraced(function* (faults: ReadonlyArray<object>, seed?: n
   assert.strictEqual(status, 200, text)
 })
 
-/** Asks a source about a VAT ID. Returns its verdict, error code, evatr status or `HTTP n`. */
+/** Asks the simulated VIES about a VAT ID. Returns the verdict, the error code or `HTTP n`. */
 const vies = Effect.fnUntraced(function* (vatId: string) {
   const { viesBaseUrl } = yield* Sandbox.Sandbox
   const fields = { countryCode: vatId.slice(0, 2), vatNumber: vatId.slice(2) }
@@ -194,7 +194,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     assert.strictEqual(magic.text.split('"ending"').length - 1, magicNumbers.size)
   })
 
-  it.effect("make VIES or a member state unavailable, in checks and in the status", function* () {
+  it.effect("make VIES or a member state unavailable, in checks and on the status page", function* () {
     yield* control("PATCH", "/settings", '{"vies_unavailable_member_states":["DE"],"vies_unmonitored_member_states":["FR"]}')
     yield* control("PATCH", "/settings", '{"bzst_unavailable_member_states":["DE"]}')
     assert.deepStrictEqual([yield* vies("DE123456789"), yield* bzst("DE123456789")], ["MS_UNAVAILABLE", "evatr-0011"])
@@ -259,7 +259,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     assert.strictEqual(yield* sandbox.checks(), 0)
   })
 
-  it.effect("keep the newest 1000 entries of the journal, and count the others", function* () {
+  it.effect("keep the newest 1000 entries of the journal, and count the dropped entries", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.reset
     yield* Effect.replicateEffect(vies("DE123456789"), 1_005, { concurrency: 8, discard: true })

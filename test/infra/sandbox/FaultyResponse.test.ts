@@ -54,7 +54,7 @@ const isJson = (text: string) => Result.isSuccess(Schema.decodeUnknownResult(Sch
 const services = Sandbox.layer({ host: "127.0.0.1", port: 0 })
 
 const both = ["vies", "bzst"] as const
-/** Returns the magic number with which only this source has the fault. */
+/** Returns the magic number for which only `source` has the fault. */
 const only = (source: "vies" | "bzst", fault: string) => `999${source === "vies" ? 7 : 8}${fault}`
 
 layer(services, { excludeTestServices: true })("a simulated source", (it) => {
@@ -104,14 +104,14 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
     }
   })
 
-  it.effect("sends JSON whose values have other types", function* () {
+  it.effect("sends JSON whose values have wrong types", function* () {
     const vies = bodyOf(yield* raw(ask("vies", "999709")))
     assert.match(vies, /^\{"countryCode":2,"vatNumber":9,"requestDate":24,"valid":"true",/u)
     const bzst = bodyOf(yield* raw(ask("bzst", "999809")))
     assert.match(bzst, /^\{"id":16,"anfrageZeitpunkt":\d+,"status":10/u)
   })
 
-  it.effect("sends 100 MB of JSON to a client that reads them", function* () {
+  it.effect("sends 100 MB of JSON to a client that reads the whole response", function* () {
     const received = yield* raw(ask("vies", "999710"))
     assert.strictEqual(received.error, null)
     assert.strictEqual(promised(received), hugeBytes)
@@ -185,7 +185,7 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
     }
   )
 
-  it.effect("answers for a magic number whose fault concerns only the other source", function* () {
+  it.effect("answers normally for a magic number whose fault concerns only the other source", function* () {
     for (const [ending] of [...magicNumbers].filter(([ending]) => /^999[78]\d\d$/u.test(ending))) {
       const other = ending.startsWith("9997") ? "bzst" : "vies"
       const received = yield* raw(ask(other, ending))

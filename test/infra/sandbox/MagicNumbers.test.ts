@@ -9,7 +9,7 @@ import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 const magicOfText = (vatId: string) => magicOf(Result.getOrThrow(parse(vatId)))
 
 describe("magic numbers", () => {
-  it("are structurally valid in every member state and have the same meaning there", () => {
+  it("are valid endings of the VAT IDs of every member state, with the same meaning in each", () => {
     for (const prefix of memberStates.keys()) {
       for (const [ending, magic] of magicNumbers) {
         const vatId = vatIdEnding(prefix, ending)
@@ -56,17 +56,17 @@ describe("magic numbers", () => {
     assert.deepStrictEqual(magicOfText("DE100999702").vies, { latencyMs: 20_000 })
   })
 
-  it("are all listed in the manual", () => {
+  it("are all listed in docs/sandbox.md", () => {
     const manual = readFileSync("docs/sandbox.md", "utf8")
     for (const ending of magicNumbers.keys()) {
       const fault = /^999[789](\d\d)$/u.exec(ending)?.[1]
       const status = /^9[89]([0-3]\d{3})$/u.exec(ending)?.[1]
-      // The manual refers to the authority's list of statuses.
+      // For status codes of the BZSt, the manual refers to the BZSt's own list.
       if (status === undefined) assert.include(manual, `\`${fault ?? ending}\``, ending)
     }
   })
 
-  it("leave ordinary numbers valid, and numbers of one repeated digit invalid", () => {
+  it("do not affect other VAT IDs: those with one repeated digit are invalid, all others valid", () => {
     for (const vatId of ["DE123456789", "DE811115368", "CZ45274649", "ESA15075062", "NL123456789B01", "RO12", "IE1X34567A"]) {
       assert.strictEqual(magicOfText(vatId).meaning, "valid", vatId)
     }

@@ -43,7 +43,7 @@ describe("the sandbox", () => {
     assert.include(failure.message, `cannot listen on 127.0.0.1:${port}`)
   })
 
-  it.live("stops at once despite hanging clients, idle connections and a half-sent request", function* () {
+  it.live("stops at once despite hanging requests, idle connections and a half-sent request", function* () {
     const scope = yield* Scope.make()
     const sandbox = yield* Scope.provide(Sandbox.make(options), scope)
     const clients = yield* Effect.forEach(
@@ -57,7 +57,7 @@ describe("the sandbox", () => {
     yield* Fiber.joinAll(clients)
   })
 
-  it.effect("delays an answer by the simulated clock of a test", function* () {
+  it.effect("measures the delay of an answer with the simulated clock of a test", function* () {
     const sandbox = yield* Sandbox.make(options)
     yield* sandbox.script([{ kind: "slow", latency_ms: 600_000 }])
     const body = '{"anfragendeUstid":"DE123456789","angefragteUstid":"ATU12345678"}'

@@ -24,7 +24,7 @@ const checkId = (vatId: string, more: Fields = {}) => check(vatId.slice(0, 2), v
 
 const requester = { requesterMemberStateCode: "DE", requesterNumber: "123456789" }
 
-/** Returns an answer without time and consultation number, which differ in each answer. */
+/** Returns an answer without its time and consultation number, which differ in each answer. */
 const lasting = ({ requestDate: _, requestIdentifier: __, ...rest }: Readonly<Record<string, unknown>>) => rest
 
 const error = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
@@ -54,7 +54,7 @@ const cez = {
 const services = Layer.mergeAll(Sandbox.layer({ host: "127.0.0.1", port: 0 }), NodeHttpClient.layerUndici)
 
 layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
-  it.effect("answers for Czechia as the real VIES was recorded to answer", function* () {
+  it.effect("returns the recorded answer of the real VIES for Czechia", function* () {
     const { status, body } = yield* check("CZ", "45274649")
     assert.strictEqual(status, 200)
     assert.deepStrictEqual(lasting(body), cez)
@@ -189,32 +189,35 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.include(yield* response.text, '"error":"VOW-ERR-1"')
   })
 
-  it.effect("answers the 13 test numbers of VIES, in the test service and at the end of a VAT ID", function* () {
-    for (const [number, code] of viesTestNumbers) {
-      const answers = [
-        yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
-        yield* checkId(vatIdEnding("AT", `999${number}`), requester)
-      ]
-      for (const { status, body } of answers) {
-        assert.strictEqual(status, 200, number)
-        if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
-        else assert.deepStrictEqual(body, error(code), number)
+  it.effect(
+    "returns the documented answers for the 13 test numbers of VIES, in the test service and as endings of VAT IDs",
+    function* () {
+      for (const [number, code] of viesTestNumbers) {
+        const answers = [
+          yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
+          yield* checkId(vatIdEnding("AT", `999${number}`), requester)
+        ]
+        for (const { status, body } of answers) {
+          assert.strictEqual(status, 200, number)
+          if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
+          else assert.deepStrictEqual(body, error(code), number)
+        }
       }
     }
-  })
+  )
 
   it.effect("rejects all numbers in the test service except the documented test numbers", function* () {
     const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
     assert.deepStrictEqual(body, error("INVALID_INPUT"))
   })
 
-  it.effect("rejects the requester of 999202, but answers a retry without one", function* () {
+  it.effect("rejects every requester for the magic number 999202, but answers a retry without a requester", function* () {
     const vatId = vatIdEnding("AT", "999202")
     assert.deepStrictEqual((yield* checkId(vatId, requester)).body, error("INVALID_REQUESTER_INFO"))
     assert.strictEqual((yield* checkId(vatId)).body["valid"], true)
   })
 
-  it.effect("returns the data that the manual states for the magic numbers 999110 and 999111", function* () {
+  it.effect("returns the data that docs/sandbox.md states for the magic numbers 999110 and 999111", function* () {
     const nothing = yield* checkId(vatIdEnding("AT", "999110"))
     assert.strictEqual(nothing.body["valid"], true)
     assert.deepStrictEqual([nothing.body["name"], nothing.body["address"]], ["---", "---"])

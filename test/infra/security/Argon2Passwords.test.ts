@@ -9,14 +9,14 @@ import { assert, describe, fresh, it } from "#test/support/Test.ts"
 
 const layer = Argon2.layer.pipe(Layer.provide([PlatformCrypto.layerKdf, NodeCrypto.layer]))
 
-/** Attempts of one client. */
+/** Functions that hash and compare passwords as attempts of one client. */
 const attempting = Effect.map(Passwords, ({ attempt }) => ({
   hash: (password: Redacted.Redacted) => attempt("client", ({ hash }) => hash(password)),
   matches: (password: Redacted.Redacted, stored: Redacted.Redacted | null) =>
     attempt("client", ({ matches }) => matches(password, stored))
 }))
 
-/** Returns `attempting` and an effect that takes the recorded parameters of its hashes. */
+/** Returns `attempting`, and `takeNotes`, which returns and clears the recorded parameters of the computed hashes. */
 const watched = Effect.gen(function* () {
   const derivations = MutableRef.make<ReadonlyArray<string>>([])
   const kdf = yield* Kdf.Kdf

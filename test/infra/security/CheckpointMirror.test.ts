@@ -42,7 +42,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
   "A mirror of checkpoints",
   (it) => {
     it.effect(
-      "keeps the newest and a daily checkpoint in a folder, which a machine reads that has lost its own record",
+      "keeps the newest and a daily checkpoint in a folder; a replica without a local record reads the newest one",
       function* () {
         const folder = join(yield* temporaryFolder, "mirror")
         const config = yield* configured(folder)
@@ -60,7 +60,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
       }
     )
 
-    it.effect("receives the newest checkpoint at its URL, even after it rejected a request", function* () {
+    it.effect("receives the newest checkpoint at its URL, even after it has rejected a request", function* () {
       const { taken, url } = yield* server
       const offer = yield* Effect.provideService(CheckpointMirror.make, AppConfig.AppConfig, yield* configured(url))
       yield* offer("two")
@@ -68,7 +68,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
       assert.deepStrictEqual(taken, [`PUT Basic ${Buffer.from("user:secret").toString("base64")} two`])
     })
 
-    it.effect("is rejected if its URL is plain HTTP", function* () {
+    it.effect("is rejected if its URL is plain HTTP to another machine", function* () {
       const { message } = yield* Effect.flip(configured("http://mirror.example/log"))
       assert.match(message, /CHECKPOINT_MIRROR: Expected a folder, or a URL that starts with https/u)
     })

@@ -28,7 +28,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("a generated secret", (
     assert.strictEqual(new Set(made.map(Redacted.value)).size, 1)
   })
 
-  it.effect("is not written over a file with other content", function* () {
+  it.effect("does not overwrite a file with other content", function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const directory = yield* folder

@@ -130,7 +130,7 @@ describe("a token that the service has not issued", () => {
     for (const one of wrong) assert.isTrue(yield* isRefused(forge(header, one)), JSON.stringify(one))
   })
 
-  it.effect("is rejected if it is any other text", function* () {
+  it.effect("is rejected if it is not a well-formed JWT", function* () {
     const token = yield* issueWith(ours)
     const wrong = ["", ".", "..", "...", "a.b.c", token.slice(0, -1), `${token}.${token}`, ` ${token}`, "\u0000", "ü.ü.ü"]
     for (const one of wrong) assert.isTrue(yield* isRefused(one), one)

@@ -3,12 +3,12 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Version 7 and the variant of RFC 9562. */
+/** Matches a UUID of version 7 with the variant bits of RFC 9562. */
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u
 
 const millisOf = (id: string) => Number.parseInt(id.replace("-", "").slice(0, 12), 16)
 
-layer(NodeCrypto.layer)("the source of random values", (it) => {
+layer(NodeCrypto.layer)("the generator of random values", (it) => {
   it.effect("creates increasing and unique UUIDs of version 7, even a thousand in one millisecond", function* () {
     const crypto = yield* Crypto
     const ids = Array.from({ length: 20_000 }, () => crypto.uuidV7())

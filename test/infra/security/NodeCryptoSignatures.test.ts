@@ -24,7 +24,7 @@ const vectors = [
 ]
 
 describe("the log's cryptography", () => {
-  it("computes the same hash of bytes and of their text", () => {
+  it("computes the same SHA-256 for a text and for its UTF-8 bytes", () => {
     const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert.strictEqual(hex(pureCrypto.sha256("abc")), digest)
     assert.strictEqual(hex(pureCrypto.sha256(bytes("616263"))), digest)
@@ -47,7 +47,7 @@ describe("the log's cryptography", () => {
     assert.isTrue(Option.isNone(pureCrypto.keyPairFromSeed(new Uint8Array(31))))
     assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(33), new Uint8Array(), signature))
     assert.isFalse(pureCrypto.verifyEd25519(new Uint8Array(32), new Uint8Array(), signature.subarray(1)))
-    // A y coordinate outside of the field, and one without a point on the curve.
+    // A y coordinate outside of the field, and a y coordinate without a point on the curve.
     for (const key of [new Uint8Array(32).fill(255), Uint8Array.of(2, ...new Uint8Array(31))]) {
       assert.isFalse(pureCrypto.verifyEd25519(key, new Uint8Array(), signature))
     }

@@ -7,7 +7,7 @@ import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
-/** Returns a new folder, and a function that makes a notary's record in it for the given keys. */
+/** Returns a new folder, and a function that opens the notary's record of checkpoints in the folder for the given keys. */
 const makeFiles = Effect.gen(function* () {
   const dataDir = yield* temporaryFolder
   const config = yield* AppConfig.read({ DATA_DIR: dataDir })

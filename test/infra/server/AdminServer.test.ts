@@ -39,7 +39,7 @@ const administered = Effect.gen(function* () {
 const testLayer = Layer.effect(Administered, administered).pipe(Layer.provideMerge(RunningService.layerSharedGround))
 
 layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
-  it.effect("reports live, and ready as soon as the service listens, whatever the state of the sources", function* () {
+  it.effect("reports live and ready as soon as the service listens, even if all sources are unreachable", function* () {
     const { port } = yield* Administered
     assert.deepStrictEqual(yield* look(port, "/livez"), { status: 200, body: { status: "ok" } })
     const ready = { status: "ok", service: "serving", database: "ok" }

@@ -37,13 +37,13 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     assert.include(yield* client.closed, said("GET", "/slow"))
   })
 
-  it.effect("is closed if the client does not read a response, or the server does not send it, within the timeout", function* () {
+  it.effect("is closed after a timeout if the client does not read the response, or the server does not send one", function* () {
     const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
     const reader = yield* connect
     yield* reader.send(get("/huge"))
     yield* reader.until((text) => text.length > 1_000)
     yield* reader.pause
-    // Node closes an idle connection at its second check. Each of these connections lasts for one check.
+    // Node closes a stalled connection at its second periodic check. Each `waiter` lasts for one check.
     for (const _ of [1, 2, 3]) {
       const waiter = yield* connect
       yield* waiter.send(get("/slow"))
@@ -55,7 +55,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* letGo
   })
 
-  it.effect("is closed at once beyond the maximum number of connections; one warning covers all such connections", () => {
+  it.effect("is closed at once beyond the maximum number of connections; one warning covers all closed connections", () => {
     const lines: Array<unknown> = []
     const keep = Logger.make(({ message }) => void lines.push(message))
     return Effect.gen(function* () {
@@ -115,7 +115,7 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
 layer(Layer.empty, { excludeTestServices: true })("the refusal of a request", (it) => {
   const tunnel = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-  it.effect("does not stop the server if the client that requested a tunnel has disconnected", function* () {
+  it.effect("does not stop the server if the client has disconnected after a CONNECT request", function* () {
     const { connect } = yield* listen
     const client = yield* connect
     yield* client.send(tunnel)
@@ -132,13 +132,13 @@ layer(Layer.empty, { excludeTestServices: true })("the refusal of a request", (i
     [400, "nonsense\r\n\r\n"],
     [405, tunnel],
     [431, get("/quick", `A: ${"a".repeat(33_000)}`)]
-  ] as const)("with %d comes after the responses to earlier requests", function* ([status, bytes]) {
+  ] as const)("with status %d is sent after the responses to earlier requests of the connection", function* ([status, bytes]) {
     const { connect, letGo, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/slow"))
     yield* client.send(get("/quick") + bytes)
     yield* untilStarted(1)
-    // Node reports the same error for these bytes.
+    // These bytes make Node report the same parse error again.
     yield* client.send("more")
     yield* served(yield* connect)
     yield* letGo
@@ -147,7 +147,7 @@ layer(Layer.empty, { excludeTestServices: true })("the refusal of a request", (i
     assert.lengthOf(text.split("HTTP/1.1 "), 4)
   })
 
-  it.effect("does not wait for the rest of an unreadable body", function* () {
+  it.effect("does not wait for the rest of a malformed body", function* () {
     const { connect, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send("POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -3,7 +3,7 @@ import { get, listen, listenAlone, post, served } from "#test/support/ListeningS
 import type * as RawHttp from "#test/support/RawHttp.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Requests with and without bodies, some with a request inside the body. */
+/** Requests with and without bodies. Some bodies look like another request. */
 const requests = [
   get("/quick"),
   get("/quick"),
@@ -34,7 +34,7 @@ const outcomesOf = (text: string) =>
     .slice(1)
     .map((response) => `${response.slice(0, 3)} ${/<[^>]*>/u.exec(response)?.[0] ?? ""}`)
 
-/** Sends pieces of these lengths, then the rest. After each piece, another client's request ensures that the server has read it. */
+/** Sends pieces of these lengths, then the rest. After each piece, another client's request ensures that the server has read the piece. */
 const sendPieces = Effect.fnUntraced(function* (
   connect: ReturnType<typeof RawHttp.open>,
   client: RawHttp.Client,
@@ -50,14 +50,14 @@ const sendPieces = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns the lengths of the pieces of a request: the whole, or two pieces, cut after the head or at `place`. */
+/** Returns the lengths of the pieces of a request: one piece, or two pieces, cut after the head or at `place`. */
 const cutsOf = (request: string, place: number) => {
   const head = request.indexOf("\r\n\r\n") + 4
   const cut = [request.length, head, Math.min(place, request.length)][place % 3] ?? 0
   return [cut, request.length - cut]
 }
 
-/** Functions that connect to the service's server, and to Node's server alone. */
+/** Functions that connect to the same app behind the service's HTTP listener (`connect`) and behind Node's own server (`connectAlone`). */
 class Servers extends Context.Service<
   Servers,
   { readonly connect: ReturnType<typeof RawHttp.open>; readonly connectAlone: ReturnType<typeof RawHttp.open> }
@@ -76,7 +76,7 @@ layer(servers, { excludeTestServices: true })("the bytes of a client", (it) => {
   const part = Schema.Struct({ request: Schema.Literals(requests), place })
 
   it.effect.prop(
-    "get the same responses as from Node's own server, for any split into packets",
+    "get the same responses as from Node's own server, however they are split into packets",
     [Schema.Array(part).check(Schema.isMaxLength(6))],
     ([parts]) =>
       Effect.gen(function* () {
@@ -95,18 +95,21 @@ layer(servers, { excludeTestServices: true })("the bytes of a client", (it) => {
     { arbitrary: { runs: 200 } }
   )
 
-  it.effect("end the connection with the same response as from Node's own server, for any split in two", function* () {
-    const { connect, connectAlone } = yield* Servers
-    for (const last of lastRequests) {
-      const theirs = yield* connectAlone
-      yield* theirs.send(last)
-      const expected = outcomesOf(yield* theirs.closed)
-      assert.lengthOf(expected, 1, last)
-      for (let cut = 0; cut < last.length; cut += 1) {
-        const ours = yield* connect
-        yield* sendPieces(connect, ours, last, [cut])
-        assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
+  it.effect(
+    "end the connection with the same response as from Node's own server, wherever they are split into two packets",
+    function* () {
+      const { connect, connectAlone } = yield* Servers
+      for (const last of lastRequests) {
+        const theirs = yield* connectAlone
+        yield* theirs.send(last)
+        const expected = outcomesOf(yield* theirs.closed)
+        assert.lengthOf(expected, 1, last)
+        for (let cut = 0; cut < last.length; cut += 1) {
+          const ours = yield* connect
+          yield* sendPieces(connect, ours, last, [cut])
+          assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
+        }
       }
     }
-  })
+  )
 })

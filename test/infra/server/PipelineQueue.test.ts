@@ -6,7 +6,7 @@ import { get } from "#test/support/ListeningServer.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** A queue of up to three waiting requests. The test runs its scheduled tasks and responds to its requests. */
+/** A queue of up to three waiting requests. The test itself runs the scheduled tasks of the queue and responds to its requests. */
 const listen = Effect.gen(function* () {
   const scheduled: Array<() => void> = []
   const inFlight: Array<ServerResponse> = []

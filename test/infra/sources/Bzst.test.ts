@@ -173,7 +173,7 @@ layer(parts)("an answer of the BZSt", (it) => {
     })
   }
 
-  it.effect("is a failure if its status is not a published one", function* () {
+  it.effect("is a failure if its status is not in the BZSt's published list", function* () {
     for (const status of ["evatr-9999", "evatr-0009"]) {
       assert.containSubset(yield* Effect.flip(askAgainst(plain, StandIn.answer(200, bzstStatus(status)))), {
         reason: "unavailable",
@@ -189,7 +189,7 @@ layer(parts)("an answer of the BZSt", (it) => {
     assert.strictEqual(failure.reason, "refused")
   })
 
-  it.effect("contains the pause that the BZSt asks for", function* () {
+  it.effect("is a failure with the pause that its Retry-After header requests", function* () {
     const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
     assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
   })
@@ -213,14 +213,14 @@ layer(parts)("an answer of the BZSt", (it) => {
     [{ ergFirmenname: "B", ergStrasse: "", ergPlz: null }, ["B", null, null, null]]
   ]
   for (const [fields, expected] of letters) {
-    it.effect(`has the letters that the BZSt sends as ${JSON.stringify(fields)}`, function* () {
+    it.effect(`has the comparison results that the BZSt sends as ${JSON.stringify(fields)}`, function* () {
       const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus("evatr-0000", fields)))
       assert.deepStrictEqual([answer.name_match, answer.street_match, answer.zip_match, answer.city_match], expected)
     })
   }
 
   it.effect.each(["evatr-0003", "evatr-2001", "evatr-2002", "evatr-2006", "evatr-2008"])(
-    "has no letters with the status %s",
+    "has no comparison results with the status %s, even if the BZSt sends some",
     function* (status) {
       const fields = { ergFirmenname: "A", ergStrasse: "C", ergPlz: "B", ergOrt: "A" }
       const answer = yield* askAgainst({ ...plain, company }, StandIn.answer(200, bzstStatus(status, fields)))
@@ -245,7 +245,7 @@ layer(parts)("the BZSt's list of member states", (it) => {
     return yield* (yield* Bzst.Bzst).info
   })
 
-  it.effect("says for each member state whether it can be reached", function* () {
+  it.effect("states for each member state whether its register is available", function* () {
     const states = yield* infoOf(200, [
       { alpha2: "AT", name: "Österreich", verfuegbar: true },
       { alpha2: "FR", name: "Frankreich", verfuegbar: false }
@@ -258,7 +258,7 @@ layer(parts)("the BZSt's list of member states", (it) => {
     assert.match(head, /^GET \/v1\/info\/eu_mitgliedstaaten HTTP/u)
   })
 
-  it.effect("is reported as a failure if the BZSt sends an error or another body", function* () {
+  it.effect("is reported as a failure if the BZSt sends an error or an unexpected body", function* () {
     const bodies: ReadonlyArray<readonly [number, unknown, string]> = [
       [503, "", "unavailable"],
       [200, {}, "malformed"],

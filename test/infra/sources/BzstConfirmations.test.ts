@@ -14,7 +14,7 @@ import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { fresh } from "#test/support/Test.ts"
 
-/** A confirmation source whose breakers are new, and so closed. */
+/** A confirmation source with new circuit breakers, which are closed. */
 const parts = Layer.unwrap(
   Effect.map(StandIn.StandIn, ({ baseUrl }) =>
     BzstConfirmations.layer.pipe(
@@ -40,7 +40,7 @@ const confirmAgainst = Effect.fnUntraced(function* (...scripts: ReadonlyArray<St
 
 const noLetters = { name: null, street: null, zip: null, city: null }
 
-/** One status for each reason of an outage: EvatrStatus.test.ts has the outcome of every status. */
+/** One status code for each reason of an outage. EvatrStatus.test.ts tests the outcome of every status code. */
 const outages = ["evatr-0001", "evatr-0008", "evatr-0011", "evatr-2007"].map((status) => {
   const { http, meaning, outcome } = Option.getOrThrow(Option.fromNullishOr(evatrStatuses.get(status)))
   return { status, http: http ?? 400, meaning, reason: typeof outcome === "string" ? outcome : outcome.reason }
@@ -105,7 +105,7 @@ describe("a qualified confirmation by the BZSt", () => {
     ["evatr-0004", "requester_rejected", "the requester's German VAT ID is malformed"],
     ["evatr-2005", "requester_rejected", "the requester's German VAT ID is not valid"]
   ])(
-    "is refused if the BZSt answers %s, with a message that has the code and its meaning",
+    "is refused if the BZSt answers %s, with a message that contains the code and its meaning",
     function* ([status, outcome, meaning]) {
       for (const http of [403, 400, 200]) {
         const refusal = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
@@ -119,7 +119,7 @@ describe("a qualified confirmation by the BZSt", () => {
   )
 
   own.effect.each(outages)(
-    "fails as in an outage if the BZSt answers $status, with a message that has the meaning of the code",
+    "fails like in an outage if the BZSt answers $status, with a message that contains the meaning of the code",
     function* ({ http, meaning, reason, status }) {
       const failure = yield* Effect.flip(confirmAgainst(StandIn.answer(http, bzstStatus(status))))
       if (failure._tag !== "SourcesUnavailable") return assert.fail(failure._tag)
@@ -133,7 +133,7 @@ describe("a qualified confirmation by the BZSt", () => {
     }
   )
 
-  own.effect("fails with the pause that the BZSt asks for", function* () {
+  own.effect("fails with the pause that the Retry-After header of the BZSt requests", function* () {
     const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "77" })
     assert.containSubset(yield* Effect.flip(confirmAgainst(script)), { retryAfterSeconds: 77 })
   })
@@ -158,7 +158,7 @@ describe("a qualified confirmation by the BZSt", () => {
     yield* call.closed
   })
 
-  own.effect("is not sent to the BZSt after consecutive outages", function* () {
+  own.effect("is not sent to the BZSt while the circuit is open after consecutive outages", function* () {
     const { calls, next } = yield* StandIn.StandIn
     const down = StandIn.answer(503, bzstStatus("evatr-0011"))
     let asked = 0

@@ -30,9 +30,9 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
     { timestamp: "2026-01-01", status: 500, error: "Internal Server Error" },
     { reason: "unavailable" }
   ],
-  ["a page for a missing path", 404, "<html>Not found</html>", { ...malformed, code: "HTTP 404" }],
+  ["an HTML page with status 404", 404, "<html>Not found</html>", { ...malformed, code: "HTTP 404" }],
   ["a firewall's page", 403, "<html>Request rejected</html>", { reason: "blocked", scope: "source", retry: "later" }],
-  ["too many requests", 429, "slow down", { reason: "throttled", retry: "later" }],
+  ["the status 429", 429, "slow down", { reason: "throttled", retry: "later" }],
   ["a status in upper case", 200, bzstStatus("EVATR-0000"), malformed],
   ["a status with a suffix", 200, bzstStatus("evatr-0000 "), malformed],
   ["a status that is a number", 200, { ...bzstAnswer, status: 0 }, malformed],
@@ -49,7 +49,7 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
   ["a list", 200, [bzstAnswer], malformed],
   ["a number", 200, "7", malformed],
   ["an empty body", 204, "", { ...malformed, code: "HTTP 204" }],
-  ["half a verdict", 200, JSON.stringify(bzstAnswer).slice(0, -1), malformed],
+  ["truncated JSON", 200, JSON.stringify(bzstAnswer).slice(0, -1), malformed],
   ["two statuses", 200, `{"status":"evatr-2001",${JSON.stringify(bzstAnswer).slice(1)}`, malformed]
 ]
 
@@ -86,7 +86,7 @@ layer(parts)("the client of the BZSt", (it) => {
   const verdicts = new Set<unknown>()
   const isLetter = (value: unknown) => value === undefined || value === null || /^[ABCD]?$/u.test(String(value))
   it.effect.prop(
-    "reports a failure exactly if a field of the response has a wrong value",
+    "reports a failure if and only if a field of the response has a wrong value",
     [Change],
     ([{ answer, field, value }]) =>
       Effect.gen(function* () {

@@ -34,7 +34,7 @@ const expected = `
 `
 
 describe("the BZSt's status codes", () => {
-  it("are the 26 codes of the table, with their meanings", () => {
+  it("are the 26 published codes, each with its HTTP status and outcome", () => {
     const rows = [...evatrStatuses].map(([status, { http, outcome }]) => {
       const words = typeof outcome === "string" ? outcome : `${outcome.reason} ${outcome.scope} ${outcome.retry}`
       return `${status.replace("evatr-", "")} ${http ?? "-"} ${words}`

@@ -27,7 +27,7 @@ const make = Effect.gen(function* () {
     timeout: () => "20 seconds"
   })
   const ask = (vatId = austrian) => Effect.result(guarded.ask({ vatId, requester: null, isShared: true }))
-  /** Asks, and disconnects after some seconds. */
+  /** Asks the source, and disconnects after `seconds`. */
   const askFor = Effect.fnUntraced(function* (seconds: number, vatId = austrian) {
     const fiber = yield* Effect.forkChild(ask(vatId))
     yield* TestClock.adjust(`${seconds} seconds`)
@@ -78,7 +78,7 @@ describe("a source behind a circuit breaker", () => {
     yield* Fiber.join(fiber)
     for (const _ of [1, 2]) yield* probe()
     assert.strictEqual((yield* guarded.status).state, "unavailable")
-    // The trial call of its half-open circuit hangs, too.
+    // The trial call of the half-open circuit hangs, too.
     yield* TestClock.adjust("20 seconds")
     const again = yield* Effect.forkChild(ask())
     yield* TestClock.adjust("20 seconds")
@@ -106,7 +106,7 @@ describe("a source behind a circuit breaker", () => {
     ["that asks for a pause", { retry_after_s: 300 }, 300],
     ["that asks for a pause of a day", { retry_after_s: 86_400 }, 600]
   ] as const)(
-    "%s is neither queried nor probed during that pause, and reports the end of the pause",
+    "%s is neither queried nor probed during its pause, and reports when the pause ends",
     function* ([_, parts, seconds]) {
       const { ask, conduct, counts, guarded, probe } = yield* make
       MutableRef.set(conduct, Effect.fail(failureOf(parts)))

@@ -80,7 +80,7 @@ describe("an HTTP call to a source", () => {
     assert.isAtMost(yield* standIn.connections, 2)
   })
 
-  own.effect("keeps a response that is not JSON, and reports it as malformed", function* () {
+  own.effect("keeps the text of a response that is not JSON, and reports the response as malformed", function* () {
     const { standIn, ask } = yield* connect
     for (const body of ["", "<html>", `{"valid":tru`, "\uFEFF{}", "{}}"]) {
       yield* standIn.next(StandIn.answer(200, body))
@@ -97,7 +97,7 @@ describe("an HTTP call to a source", () => {
     assert.deepStrictEqual((yield* ask).json, [])
   })
 
-  own.effect("follows no redirect", function* () {
+  own.effect("does not follow a redirect", function* () {
     const { standIn, ask } = yield* connect
     yield* standIn.next(StandIn.answer(302, "", { location: `${standIn.baseUrl}/elsewhere` }))
     assert.strictEqual((yield* ask).evidence.http_status, 302)
@@ -156,12 +156,15 @@ describe("a source's response without an error code", () => {
     ["120", 200, undefined]
   ]
   for (const [header, status, expected] of pauses) {
-    own.effect(`with Retry-After: ${header} and status ${status} asks for a pause of ${expected ?? "no"} seconds`, function* () {
-      yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
-      const { standIn, ask } = yield* connect
-      yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
-      assert.strictEqual(SourceHttp.failureWithoutCode("vies", yield* ask).retry_after_s, expected)
-    })
+    own.effect(
+      `with Retry-After: ${header} and status ${status} requests ${expected === undefined ? "no pause" : `a pause of ${expected} seconds`}`,
+      function* () {
+        yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
+        const { standIn, ask } = yield* connect
+        yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
+        assert.strictEqual(SourceHttp.failureWithoutCode("vies", yield* ask).retry_after_s, expected)
+      }
+    )
   }
 })
 

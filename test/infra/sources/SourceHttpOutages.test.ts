@@ -46,12 +46,16 @@ describe("a call to a source", () => {
       Effect.andThen(call.write(bytes), call.end)
 
   const shapes: ReadonlyArray<readonly [string, StandIn.Script, object]> = [
-    ["a reset before the response", (call) => call.reset, unreachable],
-    ["an end before the response", (call) => call.end, unreachable],
-    ["a reset inside the headers", withReset("HTTP/1.1 200 OK\r\ncontent-"), unreachable],
-    ["a reset inside the body", withReset(`${head("content-length: 100")}{"valid":true`), unreachable],
-    ["an end inside the body", withEnd(`${head("content-length: 100")}{"valid":true}`), unreachable],
-    ["an end inside a chunk", withEnd(`${head("transfer-encoding: chunked")}40\r\n{"valid":true}`), unreachable],
+    ["a connection reset before the response", (call) => call.reset, unreachable],
+    ["the end of the connection before the response", (call) => call.end, unreachable],
+    ["a connection reset inside the headers", withReset("HTTP/1.1 200 OK\r\ncontent-"), unreachable],
+    ["a connection reset inside the body", withReset(`${head("content-length: 100")}{"valid":true`), unreachable],
+    ["the end of the connection inside the body", withEnd(`${head("content-length: 100")}{"valid":true}`), unreachable],
+    [
+      "the end of the connection inside a chunk",
+      withEnd(`${head("transfer-encoding: chunked")}40\r\n{"valid":true}`),
+      unreachable
+    ],
     ["a response that is not HTTP", StandIn.raw("SSH-2.0-OpenSSH_9.2\r\n\r\n"), malformed],
     ["chunks without a length", StandIn.raw(`${head("transfer-encoding: chunked")}zz\r\n{}\r\n`), malformed],
     ["two content lengths", StandIn.raw(`${head("content-length: 2", "content-length: 3")}{}`), malformed],
@@ -76,7 +80,7 @@ describe("a call to a source", () => {
     })
   }
 
-  it.effect("fails with the cause if the connection is refused", () =>
+  it.effect("fails as unreachable with the code ECONNREFUSED if the connection is refused", () =>
     Effect.gen(function* () {
       const { baseUrl } = yield* Effect.provide(StandIn.StandIn, StandIn.layer)
       const http = yield* SourceHttp.make("bzst", { baseUrl, timeout: "15 seconds" })
@@ -97,7 +101,7 @@ describe("a call to a source", () => {
     ["a source that sends nothing", StandIn.silence],
     ["a source that stops inside the headers", StandIn.raw("HTTP/1.1 200 OK\r\ncontent-")],
     ["a source that stops inside the body", StandIn.raw(`${head("content-length: 15")}{"valid":true`)],
-    ["a body longer than promised, then nothing", StandIn.raw(`${head("transfer-encoding: chunked")}e\r\n{"valid":true}\r\n`)]
+    ["a source that stops before the last chunk", StandIn.raw(`${head("transfer-encoding: chunked")}e\r\n{"valid":true}\r\n`)]
   ]
   for (const [name, script] of waits) {
     own.effect(`times out and closes its connection because of ${name}`, function* () {

@@ -12,7 +12,7 @@ import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-/** Clients with a short timeout, for the magic numbers that hang. */
+/** Clients with a short timeout, for the magic numbers for which a source hangs. */
 class Hasty extends Context.Service<Hasty, { readonly vies: Vies.Vies["Service"]; readonly bzst: Bzst.Bzst["Service"] }>()(
   "vatproof/test/Hasty"
 ) {}
@@ -81,7 +81,7 @@ const outcome = (result: Result.Result<Answer, SourceFailure>) =>
   Result.match(result, { onSuccess: ({ valid }) => (valid ? "valid" : "invalid"), onFailure: words })
 
 const viesCode = (code: string) =>
-  // The first call is rejected because of the requester, the second one answers.
+  // VIES rejects the first call because of the requester, and answers the retry without the requester.
   code === "VALID" || code === "INVALID_REQUESTER_INFO"
     ? "valid"
     : code === "INVALID"
@@ -110,7 +110,7 @@ layer(parts, { excludeTestServices: true })("the clients of both sources", (it) 
     })
   }
 
-  it.effect("decode names, consultation numbers and letters", function* () {
+  it.effect("decode names, consultation numbers and comparison results", function* () {
     const vies = yield* Vies.Vies
     const bzst = yield* Bzst.Bzst
     const vatId = id(vatIdEnding("AT", "999120"))

@@ -88,7 +88,7 @@ describe("a query to VIES", () => {
     assert.lengthOf(yield* sent, 2)
   })
 
-  own.effect("is repeated only once, and not after other failures", function* () {
+  own.effect("is repeated only once, and only if VIES rejects the requester", function* () {
     const rejected = StandIn.answer(200, viesError("INVALID_REQUESTER_INFO"))
     const twice = yield* Effect.flip(checkAgainst(asRequester, rejected, rejected))
     assert.strictEqual(twice.reason, "requester_rejected")
@@ -126,7 +126,7 @@ describe("a query to VIES", () => {
       { valid: false, company_name: null, company_address: null }
     ],
     [
-      "a state that discloses nothing and has fewer fields",
+      "a member state that discloses no company data",
       id("DE811115368"),
       { ...viesAnswer, countryCode: "DE", vatNumber: "811115368", name: "---", address: "---" },
       { valid: true, company_name: null, company_address: null }
@@ -164,7 +164,7 @@ describe("a query to VIES", () => {
     }
   }
 
-  own.effect("fails with the pause that VIES asks for", function* () {
+  own.effect("fails with the pause that the Retry-After header of VIES requests", function* () {
     const script = StandIn.answer(503, viesError("SERVICE_UNAVAILABLE"), { "retry-after": "90" })
     assert.strictEqual((yield* Effect.flip(checkAgainst(czech, script))).retry_after_s, 90)
   })
@@ -226,7 +226,7 @@ describe("the status of VIES", () => {
 
   const country = (countryCode: string, availability: string) => ({ countryCode, availability })
 
-  it.effect("says for each register whether it is available, and null if VIES does not monitor it", function* () {
+  it.effect("states for each register whether it is available, or null if VIES does not monitor it", function* () {
     const status = yield* statusOf(200, {
       vow: { available: true },
       countries: [
@@ -250,7 +250,7 @@ describe("the status of VIES", () => {
     )
   })
 
-  it.effect("is reported as a failure if VIES sends an error or another body", function* () {
+  it.effect("is reported as a failure if VIES sends an error or an unexpected body", function* () {
     assert.strictEqual((yield* Effect.flip(statusOf(200, viesError("SERVICE_UNAVAILABLE")))).code, "SERVICE_UNAVAILABLE")
     assert.strictEqual((yield* Effect.flip(statusOf(500, "<html>"))).reason, "unavailable")
     assert.strictEqual((yield* Effect.flip(statusOf(200, { vow: { available: "yes" }, countries: [] }))).reason, "malformed")

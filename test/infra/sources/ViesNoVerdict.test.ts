@@ -26,14 +26,14 @@ const unavailable = { source: "vies", reason: "unavailable", scope: "source", re
 
 const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["an unknown code", viesError("GREMLINS"), { ...unavailable, code: "GREMLINS" }],
-  ["an envelope without errors", { actionSucceed: false }, malformed],
-  ["an envelope with an empty list of errors", { actionSucceed: false, errorWrappers: [] }, malformed],
-  ["an envelope with an error that is a number", { actionSucceed: false, errorWrappers: [{ error: 7 }] }, malformed],
-  ["an envelope with a very long error", viesError("x".repeat(100_000)), malformed],
-  ["an envelope around a verdict", { ...viesAnswer, ...viesError("TIMEOUT") }, { reason: "timeout", code: "TIMEOUT" }],
-  ["a malformed envelope around a verdict", { ...viesAnswer, actionSucceed: false, errorWrappers: "x" }, malformed],
+  ["an error envelope without errors", { actionSucceed: false }, malformed],
+  ["an error envelope with an empty list of errors", { actionSucceed: false, errorWrappers: [] }, malformed],
+  ["an error envelope with an error that is a number", { actionSucceed: false, errorWrappers: [{ error: 7 }] }, malformed],
+  ["an error envelope with a very long error", viesError("x".repeat(100_000)), malformed],
+  ["an error envelope around a verdict", { ...viesAnswer, ...viesError("TIMEOUT") }, { reason: "timeout", code: "TIMEOUT" }],
+  ["a malformed error envelope around a verdict", { ...viesAnswer, actionSucceed: false, errorWrappers: "x" }, malformed],
   [
-    "an error beside a verdict, without an envelope",
+    "an error beside a verdict, without an error envelope",
     { ...viesAnswer, valid: false, errorWrappers: [{ error: "MS_UNAVAILABLE" }] },
     { reason: "member_state_unavailable", code: "MS_UNAVAILABLE" }
   ],
@@ -66,9 +66,9 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["the year zero", { ...viesAnswer, requestDate: "0000-01-01T00:00:00+23:59" }, malformed],
   ["a year in the far future", { ...viesAnswer, requestDate: "9999-12-31T23:59:59-23:59" }, malformed],
   ["two verdicts in two formats", { ...viesAnswer, valid: true, isValid: false }, malformed],
-  ["the word for invalid beside valid", { ...viesAnswer, valid: true, userError: "INVALID" }, malformed],
-  ["the word for valid beside invalid", { ...viesAnswer, valid: false, userError: "VALID" }, malformed],
-  ["an error of no known format beside a verdict", { ...viesAnswer, valid: false, error: "MS_UNAVAILABLE" }, malformed],
+  ["a valid verdict beside the code INVALID", { ...viesAnswer, valid: true, userError: "INVALID" }, malformed],
+  ["an invalid verdict beside the code VALID", { ...viesAnswer, valid: false, userError: "VALID" }, malformed],
+  ["an error in an unknown field beside a verdict", { ...viesAnswer, valid: false, error: "MS_UNAVAILABLE" }, malformed],
   ["a time without offset", { ...viesAnswer, requestDate: "2026-10-03T21:02:05" }, malformed],
   ["null", "null", malformed],
   ["a list", [viesAnswer], malformed],
@@ -76,10 +76,10 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["true", "true", malformed],
   ["an empty body", "", malformed],
   ["a web page", "<html>Service temporarily unavailable</html>", malformed],
-  ["half a verdict", JSON.stringify(viesAnswer).slice(0, -1), malformed],
-  ["valid and invalid under the same key", `{"valid":false,${JSON.stringify(viesAnswer).slice(1)}`, malformed],
+  ["truncated JSON", JSON.stringify(viesAnswer).slice(0, -1), malformed],
+  ["the key valid twice, with false and with true", `{"valid":false,${JSON.stringify(viesAnswer).slice(1)}`, malformed],
   ["a key that is repeated in escaped form", `{"\\u0076alid" :false,${JSON.stringify(viesAnswer).slice(1)}`, malformed],
-  ["a repeated key in a part that is not used", `{"x":[{"y":1,"y":1}],${JSON.stringify(viesAnswer).slice(1)}`, malformed],
+  ["a repeated key in an unused field", `{"x":[{"y":1,"y":1}],${JSON.stringify(viesAnswer).slice(1)}`, malformed],
   [
     "an array nested 100,000 times",
     `{"x":${"[".repeat(100_000)}${"]".repeat(100_000)},${JSON.stringify(viesAnswer).slice(1)}`,
@@ -130,7 +130,7 @@ layer(parts)("the client of VIES", (it) => {
   })
   const verdicts = new Set<unknown>()
   it.effect.prop(
-    "reports a failure exactly if a field of the response has a wrong value",
+    "reports a failure if and only if a field of the response has a wrong value",
     [Change],
     ([{ answer, field, value }]) =>
       Effect.gen(function* () {

@@ -10,7 +10,7 @@ const postgresError = (code: string, message: string, more: object = {}) => Obje
 const reportOf = (error: unknown) => FailureReport.make(Cause.fail(error))[0]
 
 describe("the report of a failure", () => {
-  it("describes the server's own failures with their messages", () => {
+  it("contains the message of a Postgres error about the server, such as a full disk", () => {
     const cause = postgresError("53100", 'could not extend file "base/1/2": No space left on device')
     const report = reportOf(new SqlError({ reason: new UnknownError({ cause, message: "m", operation: "execute" }) }))
     assert.strictEqual(report?.type, "SqlError.UnknownError")

@@ -5,7 +5,7 @@ import * as Redaction from "#infra/telemetry/Redaction.ts"
 
 const { text, value } = Redaction.make([Redacted.make("collector-secret"), Redacted.make("abc")])
 
-/** One real-looking number of every member state. */
+/** One realistic VAT ID of every member state. */
 const vatIds: ReadonlyArray<string> = [
   "ATU12345678",
   "BE0123456789",

@@ -61,7 +61,7 @@ describe("the tracer", () => {
     }
   )
 
-  it.effect("exports a trace that is not sampled with the ids that its request had", function* () {
+  it.effect("exports a trace that is not sampled with the trace and span ids of its request", function* () {
     let known = ""
     const failing = Effect.gen(function* () {
       const { sampled, spanId, traceId } = yield* Effect.currentSpan
@@ -116,7 +116,7 @@ describe("the tracer", () => {
     assert.strictEqual((yield* exportedBy(job(false))).length, 0)
   })
 
-  it.effect("exports only the listed attributes, truncated", function* () {
+  it.effect("exports only allowed attributes, truncated to 200 characters", function* () {
     const attributes = {
       "http.route": "/v1/x",
       "url.path": "/v1/validate/DE123456789",

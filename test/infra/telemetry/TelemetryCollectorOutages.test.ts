@@ -1,4 +1,4 @@
-/** In an outage of the collector the service answers fast and stops in time. */
+/** Tests that the service answers fast and stops in time during an outage of the telemetry collector. */
 import { Clock, Effect, Layer, MutableRef, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { settingsFor } from "#test/support/Collector.ts"
@@ -19,7 +19,7 @@ const exportsOf = Effect.fnUntraced(function* (port: number) {
   return { lost: countOf(/"traces".*"lost"/u), taken: countOf(/"taken"/u) }
 })
 
-/** Number of the stand-in's prepared responses: more than it needs. */
+/** Number of prepared responses of the stand-in for a collector. The test needs fewer. */
 const enough = 2_000
 
 const outages: ReadonlyArray<readonly [string, StandIn.Script]> = [
@@ -29,7 +29,7 @@ const outages: ReadonlyArray<readonly [string, StandIn.Script]> = [
 ]
 
 layer(Layer.merge(RunningService.layerSharedGround, StandIn.layer), { excludeTestServices: true })(
-  "a service whose collector is unavailable",
+  "a service whose telemetry collector is unavailable",
   (it) => {
     it.effect("answers every request fast, counts the lost exports and stops in time", function* () {
       const { baseUrl, next } = yield* StandIn.StandIn

@@ -26,7 +26,7 @@ const valueOf = (text: string, name: string, labels: RegExp = /(?:)/u) =>
     .filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && labels.test(line))
     .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0)
 
-/** Makes calls that use up a quota of two, hit the cache, and cause a failover and an outage. */
+/** Makes calls that use up a quota of two, hit the cache, cause a failover, and fail in an outage of both sources. */
 const trafficOf = Effect.fnUntraced(function* (service: RunningService.Replica) {
   const key = yield* service.newKey
   const other = yield* service.newKey
@@ -75,7 +75,7 @@ const expectedSeries: ReadonlyArray<readonly [name: string, labels: RegExp, atLe
   ["process_start_time_seconds", /(?:)/u, 1_700_000_000]
 ]
 
-/** Gauges whose value the test does not know. */
+/** Gauges that must be present. Their values vary, so the test does not check them. */
 const gauges = [
   "vatproof_projection_lag",
   "vatproof_notary_lag",

@@ -18,7 +18,7 @@ const name = "discreet"
 
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 
-/** Calls every endpoint with each kind of caller, including rejections, failures and malformed input. */
+/** Sends requests with secrets and personal data, including rejected, failing and malformed ones. Returns the secrets. */
 const traffic = Effect.fnUntraced(function* (service: RunningService.ServiceProcess) {
   const from = address
   const key = yield* service.newKey
@@ -83,7 +83,7 @@ const personal = [
 layer(Layer.merge(RunningService.layerGround, Collector.layer), { excludeTestServices: true })(
   "telemetry at the log level Trace",
   (it) => {
-    it.effect("has the request's id on every line, and contains no secrets, personal data or VAT IDs", function* () {
+    it.effect("has the trace id on every log line of a request, and contains no secrets, personal data or VAT IDs", function* () {
       const collector = yield* Collector
       const mail = yield* MailServer.MailServer
       const port = yield* RunningService.freePort

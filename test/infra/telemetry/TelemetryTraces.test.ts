@@ -1,4 +1,4 @@
-/** The trace of a request, as a collector receives it, follows OpenTelemetry's conventions. */
+/** Tests that the trace of a request, as a collector receives it, follows OpenTelemetry's conventions. */
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -31,7 +31,7 @@ const one = (spans: ReadonlyArray<ReceivedSpan>, name: string) => {
 
 const traceIdOf = (headers: Readonly<Record<string, string | undefined>>) => headers["x-trace-id"] ?? assert.fail("no X-Trace-Id")
 
-/** Sends the traceparent header of the test: Effect's client would otherwise send its own span. */
+/** Turns off the tracing of Effect's HTTP client, which would replace the test's traceparent header. */
 const plainly = Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
 
 const route = "GET /v1/validate/{vat_id}"
@@ -151,7 +151,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
   })
 
   it.effect.each(["00-xyz", `00-${"0".repeat(32)}-${parentSpanId}-01`, `ff-${parentTraceId}-${parentSpanId}-01`, ""])(
-    "is a new trace if the header traceparent is %j",
+    "is a new trace if the request has the invalid traceparent %j",
     function* (traceparent) {
       const service = yield* RunningService.RunningService
       const { headers } = yield* plainly(service.get("/health", { headers: { traceparent } }))

@@ -84,7 +84,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
       3 * quota
     )
     const usages = served.map(({ headers }) => headers["x-service-usage"])
-    assert.strictEqual(new Set(usages).size, quota, "each of them is another one of the quota")
+    assert.strictEqual(new Set(usages).size, quota, "each successful response reports a different usage")
 
     const sql = yield* SqlClient.SqlClient
     const find = SqlSchema.findOne({
@@ -96,7 +96,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
     assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
 
     const { text } = yield* read(adminPort, "/metrics")
-    assert.strictEqual(workersThatServed(text).size, 2, "both have served")
+    assert.strictEqual(workersThatServed(text).size, 2, "both workers have served requests")
     const types = [...text.matchAll(/^# TYPE (\S+)/gmu)].map(([, name]) => name)
     assert.strictEqual(new Set(types).size, types.length, "a metric is declared once")
   })
@@ -121,7 +121,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
   })
 
   it.effect(
-    "are replaced on SIGUSR2 without a failed request, and continue if their successor cannot start",
+    "are replaced on SIGUSR2 without a failed request, and continue if their replacement cannot start",
     function* () {
       const fs = yield* FileSystem.FileSystem
       const { adminPort, secretFile, workers } = yield* RunningWorkers
@@ -160,7 +160,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
     assert.strictEqual(gone._tag, "HttpClientError")
   })
 
-  it.effect("exit if none of them can start", function* () {
+  it.effect("exit if no worker can start", function* () {
     const defect = yield* Effect.sandbox(
       RunningService.spawn({ DATABASE_URL: "postgresql://absent@127.0.0.1:1/nothing", DATABASE_WAIT: "0" }, ["--workers", "2"])
     ).pipe(Effect.flip)
