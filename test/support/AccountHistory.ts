@@ -1,4 +1,4 @@
-/** Events of one account, and the state that results from them. */
+/** Events of one account, and the account's state after these events. */
 import { DateTime, type Duration, Result } from "effect"
 import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified } from "#domain/accounts/AccountEvents.ts"

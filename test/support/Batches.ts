@@ -4,15 +4,15 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { AppendError, Appended, EventRow, Prepared } from "#events/store/AppendCommand.ts"
 
-/** Short form of a command. */
+/** Short description of an append command and of its effects. */
 export interface Step {
   readonly stream: string
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   /** VAT ID of the answer in the last event of the command; null without an answer. */
   readonly latest: string | null
-  /** Time of that answer by the source's clock, in ISO 8601. */
+  /** Time of the answer for `latest` by the source's clock, in ISO 8601. */
   readonly answeredAt: string
-  /** Precondition that the cached answer for the VAT ID `key` is the newest one. `isRight` is whether it is. */
+  /** Precondition that the cached answer for the VAT ID `key` is the newest one. `isRight` states whether the precondition holds. */
   readonly newest: { readonly key: string; readonly isRight: boolean } | null
   readonly minute: { readonly bucket: string; readonly limit: number } | null
   readonly epoch: number | null
@@ -48,7 +48,7 @@ const lastOf = ({ answeredAt, latest, list }: Step) => {
   return { type: "ReceiptIssued", data: `{"account_id":"of-${list}","answer":${answer},"key_id":"${list}","receipt":${receipt}}` }
 }
 
-/** Builds the command of a step and its rows. `positions` maps the keys of the newest answers to their positions. */
+/** Builds the command of a step and its rows. `positions` maps VAT IDs to the positions of their newest answers. */
 export const prepare = (step: Step, positions: ReadonlyMap<string, number> = new Map()): Prepared => {
   const { charge, epoch, events, expected, minute, newest, stream } = step
   const position = newest === null ? 0 : (positions.get(newest.key) ?? 0) + (newest.isRight ? 0 : 1)

@@ -1,6 +1,6 @@
 /**
  * Runs an independent OpenTelemetry collector (@elastic/mockotlpserver) and keeps the telemetry that it receives. It uses global
- * diagnostics channels, so a test file has only one collector. OTEL_SERVICE_NAME tells the services apart.
+ * diagnostics channels, so a test file has only one collector. OTEL_SERVICE_NAME identifies the service of each span.
  */
 import { MockOtlpServer, normalizeLogs, normalizeMetrics, normalizeTrace } from "@elastic/mockotlpserver"
 import { Array as Arr, Context, Effect, Layer, Schedule, Schema } from "effect"
@@ -8,7 +8,7 @@ import { Array as Arr, Context, Effect, Layer, Schedule, Schema } from "effect"
 const Attributes = Schema.Record(Schema.String, Schema.Unknown)
 const Resource = Schema.Struct({ attributes: Attributes })
 
-/** A span as it arrived; ids are hex, `kind` and the status are the names of the protocol. */
+/** A received span. Ids are hexadecimal; `kind` and the status code are names of the OTLP protocol. */
 export const ReceivedSpan = Schema.Struct({
   traceId: Schema.String,
   spanId: Schema.String,
@@ -125,7 +125,7 @@ const make = Effect.gen(function* () {
     metricsOf,
     logsOf,
     until,
-    /** Waits for the root span of a trace (the last one without a parent in the trace), and returns the spans. */
+    /** Waits until the span `rootName` of a trace has arrived. Returns all spans of the trace. */
     trace: (service: string, traceId: string, rootName: string) =>
       until(() => {
         const spans = spansOf(service).filter((span) => span.traceId === traceId)

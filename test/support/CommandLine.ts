@@ -1,4 +1,4 @@
-/** Runs commands of vatproof: in this process on the test's database, or as a real process. */
+/** Runs commands of vatproof: in this process on the test's database, or in a new process. */
 import { Effect, Exit, Option, Redacted, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
 import { ChildProcess } from "effect/process"

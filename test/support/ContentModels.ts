@@ -27,11 +27,11 @@ export const invalidities = (xml: string, doctype: string): ReadonlyArray<string
     if (element === undefined) return
     const model = declared.get(element.name)
     if (model === undefined) errors.push(`${element.name} is not declared`)
-    else if (!model.test(element.children)) errors.push(`${element.name} has ${element.children}`)
+    else if (!model.test(element.children)) errors.push(`${element.name} may not have the children ${element.children}`)
   }
   for (const [, slash, name = "", empty] of xml.matchAll(/<(\/?)([A-Z]\w*)(\s*\/)?>/gu)) {
     if (slash === "/") {
-      if (open.at(-1)?.name !== name) errors.push(`${name} ends where it is not open`)
+      if (open.at(-1)?.name !== name) errors.push(`the end tag of ${name} does not match the open element`)
       close()
       continue
     }

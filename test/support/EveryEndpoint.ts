@@ -1,4 +1,4 @@
-/** Calls every endpoint of a running service with variants that run different statements. */
+/** Calls every endpoint of a running service, with variants of requests that run different SQL statements. */
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -60,7 +60,7 @@ export const makeBusy = Effect.fnUntraced(function* (service: ServiceClient) {
   return { key, keyId, accountId, receiptId } satisfies Busy
 })
 
-/** Returns a function that sends a request and asserts its status: an unexpected error would run fewer statements. */
+/** Returns a function that sends a request and asserts its status: an unexpected error would run fewer SQL statements. */
 const make = (service: ServiceClient, asked: Set<string>) =>
   Effect.fnUntraced(function* (status: number, operation: string, path: string, more: Ask = {}) {
     const [method = ""] = operation.split(" ")
@@ -94,7 +94,7 @@ const validations = Effect.fnUntraced(function* (service: ServiceClient, expect:
   yield* of(400, "XX1", { key })
   yield* of(isFilled ? 200 : 503, staleVatId, { key })
   yield* of(503, "FI10999301", { key })
-  // A key of the right form that was never issued.
+  // A well-formed API key that was never issued.
   yield* of(401, fresh, { key: fromEntropy(new Uint8Array(64).fill(7)) ?? "" })
   const starter = yield* newPaidKey(service, "starter")
   yield* of(200, fresh, { key: starter })
@@ -225,7 +225,7 @@ const batches = Effect.fnUntraced(function* (service: ServiceClient, expect: Exp
 
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 
-/** Requests of auditors. Each runs a different statement. */
+/** Returns the query parameters of an auditor's searches. Each search runs a different SQL statement. */
 const filters = ({ accountId, key, keyId, receiptId }: Busy): ReadonlyArray<Readonly<Record<string, string>>> => {
   const one: ReadonlyArray<Readonly<Record<string, string>>> = [
     {},
@@ -278,7 +278,7 @@ const tiles = Effect.fnUntraced(function* (expect: Expect, isFilled: boolean) {
   yield* expect(200, `${tile}.p/{width}`, "/v1/audit/tile/0/000.p/3")
 })
 
-/** Calls every endpoint, each in its variants. Returns the names of the operations. */
+/** Calls every endpoint with all variants of its requests. Returns the names of the called operations. */
 export const drive = Effect.fnUntraced(function* (service: ServiceClient, options: Drive) {
   const { busy, isFilled, run } = options
   const asked = new Set<string>()

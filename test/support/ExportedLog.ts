@@ -9,12 +9,12 @@ import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 export const key = formatVerifier(signer)
-/** Returns the line `extra` of a proof, with which it carries a leaf. */
+/** Returns the line `extra` of a proof that contains `leaf`. */
 export const carrying = (leaf: string) => `extra ${Buffer.from(leaf).toString("base64")}`
 
 const company = { company_name: 'Müller & "Söhne"; GmbH', company_city: "Köln", requester_vat_id: "DE123456789" }
 
-/** A folder for the test, and an export of the whole log in it. */
+/** A folder for the test, `directory` in it with an export of the whole log, and the API key of the exported events. */
 export class Exported extends Context.Service<
   Exported,
   { readonly folder: string; readonly directory: string; readonly apiKey: string }
@@ -34,7 +34,7 @@ const exported = Effect.gen(function* () {
   const directory = join(folder, "export")
   const { failure } = yield* command("audit", "export", "--out", directory)
   assert.isNull(failure)
-  // The key's first `setPlan` appended no event, and an audit compares plans with events. This call restores the plan that the events state.
+  // The first `setPlan` appended no event, so an audit would report the plan as wrong. This call restores the plan that the events state.
   yield* RunningService.setPlan(apiKey, "free")
   return Exported.of({ folder, directory, apiKey })
 })

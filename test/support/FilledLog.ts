@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const size = 200_000
-/** Number of accounts with one key each, besides the account with most events and all receipts. */
+/** Number of accounts with one key each, in addition to the account of the busy key. */
 const accounts = 3_300
 
 /** A VAT ID whose stored answer is too old, while its source is unavailable (docs/sandbox.md). */
@@ -56,7 +56,7 @@ const events = `
     SELECT 0, m.position, b.document, b.retain_until FROM made m, busy b WHERE m.kind = 'receipt';
   UPDATE vatproof.logs SET next_position = next_position + ${size}, last_recorded_at = now()`
 
-/** SQL that adds the streams, meters, lists and answers of these events, and tiles of a level that no tree reaches. */
+/** SQL that adds the streams, meters, lists and answers of the appended events, and tiles of a level that no tree reaches. */
 const others = `
   INSERT INTO vatproof.streams AS s (log_id, stream_id, version, first_position, last_position)
     SELECT 0, m.stream_id, count(*), min(m.position), max(m.position) FROM made m GROUP BY m.stream_id

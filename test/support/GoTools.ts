@@ -1,4 +1,4 @@
-/** Runs Go's packages for transparency logs in a program of the tests (go-verify/main.go). They may not be installed. */
+/** Runs go-verify/main.go, which uses Go's packages for transparency logs. `hasGo` is false if Go or the packages are not installed. */
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -32,7 +32,7 @@ export const kinds = [
   "itemsCancelled"
 ] as const
 
-/** An event of account, key or auditor `who`, perhaps about the VAT ID `what`. */
+/** Describes an event. `who` selects its account, key or auditor; `what` selects its VAT ID or another variant. */
 export const Happening = Schema.Struct({
   kind: Schema.Literals(kinds),
   who: one,
@@ -47,7 +47,7 @@ interface Fact {
   readonly stream: string
   readonly event: DomainEvent
   readonly meter?: string
-  /** A second fact, appended in the same transaction. */
+  /** A second event, appended in the same transaction. */
   readonly also?: Fact
   readonly identity?: EventIdentity
 }
@@ -70,12 +70,12 @@ const receipt = (key_id: string, account_id: string, vatId: string, receiptId: s
   }
 })
 
-/** The account that claims the keys of the others. */
+/** Number of the account that claims keys of the other accounts. */
 const claimer = 3
 
 const nameOfKey = (who: number, what: number) => ({ key_id: id("b0", who * 10 + what), prefix: `svc_live_${who}${what}` })
 
-/** An account claims a key: one event in the stream of each account. */
+/** Returns the two events of a claim: the account `who` releases a key, and the account `claimer` gets it. */
 const claimOf = ({ what, who }: Happening): Fact => {
   const [account_id, from_account_id] = [id("ac", claimer), id("ac", who)]
   const key = nameOfKey(who, what)
@@ -104,7 +104,7 @@ const batchOf = (
 
 const secretOf = ({ key_id }: { readonly key_id: string }) => key_id.replaceAll("-", "").repeat(2)
 
-/** Returns the fact of a happening. `number` makes unique names; `owner` is the account of the key. */
+/** Returns the event of a happening. `number` makes names unique; `owner` is the number of the key's account. */
 const factOf = (happening: Happening, number: number, owner: number): Fact => {
   const { kind, what, who } = happening
   const [account_id, auditor_id] = [id("ac", owner), id("ad", who)]
@@ -200,7 +200,7 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
 
 let number = 0
 
-/** Returns whether a happening is possible after those in `happened`. Adds it to `happened` if it is. */
+/** Returns whether a happening may follow the happenings in `happened`. Adds a possible happening to `happened`. */
 const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
   const needs: Readonly<Record<string, string>> = {
     verified: `account ${who}`,
@@ -234,7 +234,7 @@ const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
   )
     return false
   if (kind === "claimed" && (who === claimer || !happened.has(`account ${claimer}`))) return false
-  // Some tasks stay open.
+  // Tasks whose `what` is 3 stay open.
   if ((kind === "closed" || kind === "itemClosed") && what === 3) return false
   if (kind === "itemClosed" && happened.has(`itemsCancelled ${who}`)) return false
   happened.add(once)

@@ -1,4 +1,4 @@
-/** Starts a small app behind the HTTP listener, and behind Node's own server. */
+/** Starts a small app behind the service's HTTP listener (`listen`), or behind Node's own server (`listenAlone`). */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Deferred, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -17,7 +17,7 @@ export const post = (url: string, body: string, ...headers: ReadonlyArray<string
 /** Returns the body of the app's response to a request. */
 export const said = (method: string, url: string, body = "") => `<${method} ${url} ${body}>`
 
-/** More bytes than the kernel buffers for a client that does not read. */
+/** A response body with more bytes than the kernel buffers for a client that does not read. */
 export const hugeBody = "x".repeat(40_000_000)
 
 /** The app adds each URL to `started`. Its `/slow` waits for `slow`, and `/unread` responds without reading the request body. */
@@ -77,7 +77,7 @@ export const listenWith = Effect.fnUntraced(function* (
   }
 })
 
-/** Waits until the server has read all data sent so far: another client gets its response only then. */
+/** Sends a request on another connection and waits for the response. The server has then read all data that was sent before. */
 export const served = Effect.fnUntraced(function* (client: RawHttp.Client) {
   yield* client.send(get("/quick"))
   yield* client.until(has(said("GET", "/quick")))

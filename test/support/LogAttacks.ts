@@ -45,7 +45,7 @@ const moved = (table: string, columns: string, where: string) =>
 
 const stranger = "CREATE FUNCTION vatproof.stranger() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 
-/** Each column of an event, and another value of it. */
+/** The columns of an event, each with the SQL of a different value. */
 const columnValues = Object.entries({
   stream_id: "'key-99'",
   version: "4711",
@@ -106,7 +106,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^321: the event and its hash in the stored tree differ, and neither matches the signature$/mu
   ],
   [
-    "a changed early event with a changed leaf",
+    "a changed event that an older checkpoint also covers, with a changed leaf in the stored tree",
     [
       moved("events", "units = 0", "position = 100"),
       moved("tiles", "hashes = overlay(hashes placing sha256('x') from 100 * 32 + 1)", "level = 0 AND index = 0")
@@ -129,7 +129,7 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^256: the stored tree has no hash for this event$/mu
   ],
   [
-    "a tile moved to another place",
+    "a tile moved to another index",
     [moved("tiles", "index = 7", "level = 0 AND index = 1")],
     /^-: .* more hashes in tile 0\/7 than were signed$/mu
   ],
@@ -223,12 +223,12 @@ export const attacks: ReadonlyArray<readonly [name: string, statements: Readonly
     /^590: according to the table logs the log ends at this position, but 600 events were signed$/mu
   ],
   [
-    "a number of events in the log's row that nobody can read",
+    "an impossibly large number of events in the log's row",
     [moved("logs", "next_position = 9000000000000000", "true")],
     /^605: the events from this position to 6143 are missing\n6144: the verification ends at this position, .* should have 9000000000000000 events$/mu
   ],
   [
-    "a checkpoint with a number of events that nobody can read",
+    "a checkpoint with an impossibly large number of events",
     ["INSERT INTO vatproof.checkpoints SELECT log_id, 9000000000000000, note FROM vatproof.checkpoints WHERE size = 600"],
     /^8999999999999999: the checkpoint stored for 9000000000000000 events states 600 events$/mu
   ],

@@ -46,7 +46,7 @@ export class MailServer extends Context.Service<
 const refusal = (responseCode: number) =>
   Object.assign(new Error(`The test requested the reply ${responseCode}`), { responseCode })
 
-/** A free port that stays reserved for the server while it is down. */
+/** Finds a free port. The server uses the same port again after it was down. */
 const freePort = Effect.callback<number>((resume) => {
   const probe = createServer()
   probe.listen(0, "127.0.0.1", () => {

@@ -29,7 +29,7 @@ export const currentEpoch = Effect.gen(function* () {
 
 export const period = billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z"))
 
-/** Returns a caller on the plan business who has just been identified. */
+/** Returns a caller on the plan business, with the current identity epoch. */
 export const identified = Effect.fnUntraced(function* (
   keyId: string,
   limits: Partial<Pick<KeyCaller, "limit" | "perMinute">> = {}

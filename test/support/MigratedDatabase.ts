@@ -1,4 +1,4 @@
-/** A fresh database with all migrations, a pool on it as the service has one, and the event store over that pool. */
+/** A new database with all migrations, a connection pool like the service's, and the event store on this pool. */
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { createServer, connect, type AddressInfo, type Socket } from "node:net"
 
 /**
- * A relay to the server of the URL. `cut` closes all connections and refuses new ones, like a server that is down. `reset`
- * accepts new ones and drops them; `attempts` counts those. `block` drops all data silently, like a network that lost its route.
- * `restore` undoes each.
+ * A TCP relay to the database server. `cut` closes all connections and refuses new ones, like a server that is down. `reset` closes all
+ * connections and resets each new one; `attempts` counts the reset ones. `block` forwards no data, like a network that lost its route.
+ * `restore` ends `cut`, `reset` and `block`.
  */
 export const make = Effect.fnUntraced(function* (databaseUrl: string) {
   const target = new URL(databaseUrl)

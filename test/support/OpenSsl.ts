@@ -6,7 +6,7 @@ import { join } from "node:path"
 
 export const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
 
-/** The prefix of the 32 bytes of an Ed25519 public key (RFC 8410). */
+/** DER header of an Ed25519 public key (RFC 8410). The 32 bytes of the key follow it. */
 const keyPrefix = Buffer.from("302a300506032b6570032100", "hex")
 
 /** Returns whether OpenSSL accepts the signature of this Ed25519 key over the message. */

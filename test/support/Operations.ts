@@ -1,4 +1,4 @@
-/** Accounts for tests of commands, created over HTTP, and their view in the commands. */
+/** Creates accounts over HTTP for tests of commands, and decodes the JSON output of commands. */
 import { Effect, Schema } from "effect"
 import { commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"

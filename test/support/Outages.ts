@@ -1,4 +1,4 @@
-/** Outages of the database and of the sources, in which the clock of a replica moves ahead so that no test waits for a timeout. */
+/** Outages of the database and of the sources. They move the clock of a replica ahead, so that no test waits for a timeout. */
 import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Replica } from "#test/support/RunningService.ts"

@@ -1,4 +1,4 @@
-/** Keys of plans with qualified confirmations, and their confirmations. */
+/** API keys on paid plans, and qualified confirmations with these keys. */
 import { Effect, Schema } from "effect"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -11,7 +11,7 @@ export const newPaidKey = Effect.fnUntraced(function* (client: ServiceClient, pl
   return key
 })
 
-/** The company of most German VAT IDs in the sandbox. */
+/** The company data that the sandbox has for most German VAT IDs. */
 export const muster = {
   company_name: "Muster GmbH",
   company_street: "Musterstraße 1",

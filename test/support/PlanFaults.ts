@@ -1,7 +1,7 @@
-/** Checks the plan of a statement: it must not read more rows of a growing table than it returns or changes. */
+/** Checks query plans: a statement must not read many more rows of a growing table than it returns or changes. */
 import type { Explained, PlanNode } from "#test/support/PlanLog.ts"
 
-/** Limits of rows and buffers: a constant, and a number per returned row. */
+/** Limits of removed rows, read rows and buffers. The last two limits are `atLeast` + `perRow` × returned rows. */
 const bounds = { removed: 30, read: { atLeast: 60, perRow: 3 }, buffers: { atLeast: 500, perRow: 25 } }
 
 /** Tables that do not grow, system tables, and the empty partitions of the log that are created in advance. */
@@ -17,7 +17,7 @@ interface Exception {
 const exceptions: ReadonlyArray<Exception> = [
   {
     statement: /FROM vatproof\.tasks WHERE closed_by IS NULL ORDER BY expires_at LIMIT 100000/u,
-    why: "a gauge counts the validations that wait, every ten seconds",
+    why: "a gauge counts the waiting validations every ten seconds",
     readAtMost: 2_000
   },
   {
@@ -28,12 +28,12 @@ const exceptions: ReadonlyArray<Exception> = [
   {
     statement:
       /FROM event_index WHERE log_id = p_log AND \(position >> 18\)::int = segment AND vat_id = p_vat_id|vatproof\.positions_of_vat_id\(/u,
-    why: "an auditor's question about a VAT ID reads its entries of a segment, whose index has no positions",
+    why: "an auditor's search for a VAT ID reads all entries of the VAT ID in a segment, because the index has no positions",
     readAtMost: 2_000
   },
   {
     statement: /AND type <> 'VatIdVerified' AND type::text \|\| '' = \$\d+\) ORDER BY (?:account|key)_id, position/u,
-    why: "an auditor's question about a type of event of an account or key reads its events of all types, in an index without the type",
+    why: "an auditor's search for one event type of an account or key reads its events of all types, because the index has no type",
     readAtMost: 4_000
   }
 ]

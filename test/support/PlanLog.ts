@@ -1,7 +1,7 @@
-/** The plans of a service's statements, as the server's auto_explain writes them into its log. */
+/** Reads the query plans of a service's statements, which auto_explain writes into the log of Postgres. */
 import { Effect, FileSystem, Schema } from "effect"
 
-/** A node of a plan. Rows are averages of its loops. */
+/** A node of a query plan. Its numbers of rows are averages per loop. */
 export interface PlanNode {
   readonly "Node Type": string
   readonly "Relation Name"?: string
@@ -33,7 +33,7 @@ const PlanNode: Schema.Codec<PlanNode> = Schema.Struct({
 const Explained = Schema.Struct({ "Query Text": Schema.String, Plan: PlanNode })
 const decodeExplained = Schema.decodeUnknownEffect(Schema.fromJsonString(Explained))
 
-/** A statement that ran, including those in functions. */
+/** An executed statement and its plan. A statement inside an SQL function has an entry of its own. */
 export interface Explained {
   readonly query: string
   readonly plan: PlanNode

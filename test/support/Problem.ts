@@ -1,4 +1,4 @@
-/** The error body (rule 44). */
+/** Checks the error bodies of the service (rule 44). */
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
 import { FieldError, PlanDetails, statusOf, type ErrorCode } from "#http/pipeline/Errors.ts"

@@ -1,4 +1,4 @@
-/** Prometheus' own check of the exposed metrics, where Debian's package `prometheus` is installed. */
+/** Checks exposed metrics with Prometheus's promtool, if Debian's package `prometheus` is installed. */
 import { Console, Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 

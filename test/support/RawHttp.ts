@@ -72,7 +72,7 @@ export const open = Effect.fnUntraced(function* (port: number) {
       socket.once("close", () => resume(Effect.void))
       socket.resetAndDestroy()
     }),
-    /** Bytes that the kernel has not accepted, because the server does not read. */
+    /** Number of bytes that the kernel has not accepted yet, because the server does not read. */
     unsent: Effect.sync(() => socket.writableLength),
     pause: Effect.sync(() => void socket.pause()),
     resume: Effect.sync(() => void socket.resume()),

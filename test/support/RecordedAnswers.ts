@@ -16,7 +16,7 @@ export const viesAnswer = {
 /** Returns an error of VIES, as recorded 2025-06-03. */
 export const viesError = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
 
-/** The answer of the BZSt to a qualified question, recorded 2025-09-22. */
+/** The answer of the BZSt to a qualified query, recorded 2025-09-22. */
 export const bzstAnswer = {
   id: "5b1f4b5f03c27585",
   anfrageZeitpunkt: "2025-09-22T18:33:04.564553064+02:00",
@@ -27,7 +27,7 @@ export const bzstAnswer = {
   ergOrt: "A"
 }
 
-/** Returns an answer of the BZSt to a plain question. */
+/** Returns an answer of the BZSt to a plain query. */
 export const bzstStatus = (status: string, more: object = {}) => ({
   id: bzstAnswer.id,
   anfrageZeitpunkt: bzstAnswer.anfrageZeitpunkt,

@@ -94,7 +94,7 @@ export interface Replica extends ServiceClient.ServiceClient {
   readonly stop: Effect.Effect<void>
 }
 
-/** Idle replicas by their settings; the longest idle one first. They stop with `scope`. */
+/** Idle replicas with their settings as `key`, the longest idle one first. The end of `scope` stops them. */
 class IdleReplicas extends Context.Service<
   IdleReplicas,
   { readonly scope: Scope.Scope; readonly idle: Array<Started & { readonly key: string }> }
@@ -107,7 +107,7 @@ const idleReplicas = Layer.effect(
 
 export class RunningService extends Context.Service<RunningService, Replica>()("vatproof/test/RunningService") {}
 
-/** Returns a real clock that `travel` moves ahead. This also ends the sleeps that are due by then. */
+/** Returns a real clock that `travel` moves ahead. A move ends the sleeps that are due at the new time. */
 const makeClock = (real: Clock.Clock) => {
   const ahead = MutableRef.make(0)
   const sleepers = new Set<{ readonly until: number; readonly wake: () => void }>()
@@ -180,10 +180,10 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const config = Layer.effect(AppConfig.AppConfig, AppConfig.read(env))
   const service = App.service(yield* Sandbox.Sandbox).pipe(Layer.provide(config), Layer.provide(platform))
-  // A separate memo map: two replicas share nothing but the database.
+  // A separate memo map, so that two replicas share nothing but the database.
   yield* Layer.buildWithMemoMap(service, Layer.makeMemoMapUnsafe(), scope).pipe(
     Effect.provideService(Clock.Clock, clock),
-    // Each replica has its own breaker, as in its own process. Queries of one replica must not close the breaker of another.
+    // Each replica has its own circuit breaker: queries of one replica must not close the breaker of another replica.
     Effect.provideService(DatabaseBreaker.DatabaseBreaker, DatabaseBreaker.make()),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
@@ -198,13 +198,13 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   return { replica, restore } satisfies Started
 })
 
-/** Starts a new replica in this process. It is ready when this returns, and stops with the scope. */
+/** Starts a new replica in this process. Returns once the replica is ready. The end of the scope stops the replica. */
 export const start = (settings: Settings = {}) => Effect.map(launch(settings), ({ replica }) => replica)
 
 /** Limit of idle replicas, because each holds connections to the database and runs background jobs. */
 const maxIdle = 6
 
-/** Returns an idle replica with these settings, or starts one. The caller has it alone until its scope ends. */
+/** Returns an idle replica with these settings, or starts one. No other test uses the replica until the caller's scope ends. */
 export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
   const { idle, scope } = yield* IdleReplicas
   const key = JSON.stringify(Object.entries(settings).toSorted())
@@ -221,8 +221,8 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
 })
 
 /**
- * A client that closes its idle connections soon, as a stopping service waits for them. It keeps them for the requests of one test that
- * follow each other.
+ * An HTTP client that closes idle connections after 20 ms, because a stopping service waits for them. Consecutive requests of a test
+ * still share a connection.
  */
 const httpClient = NodeHttpClient.layerUndiciOptions({ keepAliveTimeout: 20, keepAliveMaxTimeout: 20 })
 
@@ -247,7 +247,7 @@ export const layer = (settings: Settings = {}) =>
 /** The database, sandbox and mail server of a Vitest worker. Test files share them if they tolerate events of other files. */
 const worker = ManagedRuntime.make(layerGround)
 
-/** Provides what the worker's files share, without the cached answers, used-up limits and addresses of earlier files. */
+/** Provides the worker's shared database, sandbox and mail server. Removes answers, limits, addresses and mails of earlier test files. */
 export const layerSharedGround = Layer.effectDiscard(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -293,15 +293,15 @@ export interface ServiceProcess extends ServiceClient.ServiceClient {
   readonly port: number
   readonly pid: number
   readonly signal: (name: "SIGKILL" | "SIGTERM" | "SIGINT" | "SIGHUP") => Effect.Effect<void>
-  /** Exit code; null if a signal killed it. */
+  /** Exit code of the process; null if a signal killed the process. */
   readonly ended: Effect.Effect<number | null>
-  /** Its output so far. */
+  /** Output of the process so far. */
   readonly output: Effect.Effect<string>
 }
 
 const projectRoot = join(import.meta.dirname, "../..")
 
-/** Runs `vatproof serve <flags>` with the sandbox's sources. It is ready when this returns, and is killed with the scope. */
+/** Runs `vatproof serve <flags>` with the sandbox's sources. Returns once the service answers. The end of the scope kills the process. */
 export const spawn = Effect.fnUntraced(function* (settings: Settings = {}, flags: ReadonlyArray<string> = []) {
   const { bzstBaseUrl, viesBaseUrl } = yield* Sandbox.Sandbox
   const { env, port } = yield* settingsFor(settings)

@@ -1,6 +1,6 @@
 /**
- * The schema as text, read from the catalog. It is equal on each supported version of Postgres, unlike the output of pg_dump and the
- * definitions of views. Bodies of functions and views are omitted: they are in migrations/.
+ * The schema as text, read from the catalog. The text is the same on each supported version of Postgres, unlike the output of pg_dump
+ * and the definitions of views. Bodies of functions and views are omitted: they are in migrations/.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -48,7 +48,7 @@ export const make = Effect.gen(function* () {
               'REVOKED OR GRANTED ' || a.attacl::text, '-- ' || col_description(a.attrelid, a.attnum))
           FROM objects o JOIN pg_attribute a ON a.attrelid = o.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
           LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE o.kind IN ('table', 'view')
-        -- Since version 18 NOT NULL has constraints, too.
+        -- Omits NOT NULL, which is a constraint only since Postgres 18.
         UNION ALL SELECT o.kind, o.name, 5, 0, concat('  constraint ', c.conname, ' ', pg_get_constraintdef(c.oid))
           FROM objects o JOIN pg_constraint c ON c.conrelid = o.oid WHERE c.contype <> 'n'
         UNION ALL SELECT o.kind, o.name, 6, 0, '  ' || pg_get_indexdef(i.indexrelid) FROM objects o JOIN pg_index i ON i.indrelid = o.oid

@@ -1,4 +1,4 @@
-/** A test's client of a running service: over a socket, like any client. */
+/** An HTTP client for tests of a running service. It connects over a socket, like any client. */
 import { Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
 
@@ -9,7 +9,7 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
   /** An API key, for the header X-Api-Key. */
   readonly key?: string | undefined
-  /** The client's address in a trusted proxy's header. Without it all callers have the same address. */
+  /** The client's address, for the header X-Forwarded-For of a trusted proxy. By default all clients have the same address. */
   readonly from?: string | undefined
   /** Sent as JSON. */
   readonly body?: unknown

@@ -1,4 +1,4 @@
-/** A log in a fresh database, signed like a service's. */
+/** A log in a new database, signed by a notary as in a service. */
 import { Effect, Layer, Option, Result, Schedule, type Schema } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -18,16 +18,16 @@ export const ground = TreeStore.layer.pipe(
 
 const notary = Notary.layer({ keys: keysOf(signer), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
 
-/** A log whose checkpoint signs its empty state. */
+/** A log with one checkpoint, which signs the empty log. */
 export const layer = Layer.fresh(Layer.effectDiscard(Effect.scoped(Layer.build(notary)))).pipe(Layer.provideMerge(ground))
 
 export interface Fact {
   readonly stream: string
   readonly type: string
   readonly data: Schema.Json
-  /** The content of its personal document. */
+  /** The content of the event's personal document. */
   readonly personal?: Schema.Json
-  /** A meter that is charged one unit. */
+  /** The meter that the event charges one unit. */
   readonly meter?: string
 }
 
@@ -65,7 +65,7 @@ export const untilSigned = Effect.fnUntraced(function* (size: number) {
   return { ...Result.getOrThrow(Checkpoint.open(NodeCrypto.pureCrypto, note, log)), note }
 })
 
-/** Signs all current events, and releases the lease. */
+/** Runs a notary until a checkpoint covers `size` events. Then the notary stops and releases its lease. */
 export const sign = (size: number) =>
   Effect.gen(function* () {
     yield* Layer.build(Layer.fresh(notary))

@@ -1,9 +1,9 @@
-/** A clock for deliberate waits. A wait below one second moves the clock ahead and ends at once; a longer wait never ends. */
+/** A clock for tests of waits. A wait below one second moves the clock ahead and ends at once; a longer wait never ends. */
 import { Clock, Duration, Effect } from "effect"
 
 const second = Duration.seconds(1)
 
-/** Returns `on`, which runs an effect on such a clock, and `waits`, which returns the ended waits in milliseconds. */
+/** Returns `on`, which runs an effect on a new clock, and `waits`, which returns the ended waits in milliseconds. */
 export const make = () => {
   const waits: Array<number> = []
   const millis = () => waits.reduce((before, wait) => before + wait, 0)

@@ -3,7 +3,7 @@ import { Context, Deferred, Effect, FiberSet, Layer, Queue } from "effect"
 import type { Socket } from "node:net"
 import * as TcpServer from "#test/support/TcpServer.ts"
 
-/** One received request, and functions to answer it. `write` is false once the client has disconnected. */
+/** One received request, and functions to answer it. `write` returns false once the client has disconnected. */
 export interface Call {
   readonly head: string
   readonly body: string

@@ -1,4 +1,4 @@
-/** Changes of a superuser: switches the protections of the log off, changes it, and switches them on again. */
+/** Changes the log as only a superuser can: switches the protections off, changes the log, and switches the protections on again. */
 import { Effect } from "effect"
 import { execute } from "#test/support/MigratedDatabase.ts"
 

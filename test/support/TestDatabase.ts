@@ -1,4 +1,4 @@
-/** A fresh database for one test file, on the server that globalSetup.ts provides. */
+/** A new database for one test file, on the server that globalSetup.ts provides. */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"

@@ -1,5 +1,5 @@
 /**
- * Provides one Postgres for the whole run: the server of TEST_DATABASE_URL, else a container if a Docker engine answers, else the
+ * Provides one Postgres for the whole test run: the server of TEST_DATABASE_URL, else a container if a Docker engine answers, else the
  * embedded Postgres. The migrations run once, in a template database that TestDatabase.ts copies.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
@@ -64,7 +64,7 @@ const flags = settings.flatMap((setting) => ["-c", setting])
 
 const image = "postgres:17-alpine"
 
-/** The program that looks for a container engine. It is a process, because an engine that hangs would keep this process alive. */
+/** A program that looks for a Docker engine. It runs in a process of its own, because a hanging engine would keep this process alive. */
 const askForEngine = `import("testcontainers").then((module) => module.getContainerRuntimeClient()).then(
   () => process.exit(0),
   () => process.exit(1)
@@ -87,7 +87,7 @@ const container = Effect.gen(function* () {
   if (!(yield* engineAnswers)) return yield* new NoContainer({ message: "no Docker engine answered" })
   const started = yield* Effect.acquireRelease(
     Effect.tryPromise(() =>
-      // Imported only here, because it takes a second.
+      // Imported only if an engine answered, because the import takes a second.
       import("@testcontainers/postgresql").then((module) =>
         new module.PostgreSqlContainer(image).withCommand(["postgres", ...flags]).start()
       )
@@ -116,7 +116,7 @@ const embedded = Effect.fnUntraced(function* (reason: string) {
   return { url, description: `the embedded Postgres: ${reason}` }
 })
 
-/** Stops the server that a killed run left behind. The tests run even if that fails. */
+/** Stops the embedded Postgres that a killed test run left behind. A failure does not prevent the tests. */
 const removeLeftovers = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -138,7 +138,7 @@ const server = Effect.gen(function* () {
 
 const runName = `vatproof_test_${process.pid}`
 
-/** Creates the template. At the end it is dropped, and so is every database that a worker left behind. */
+/** Creates the template database. The end of the scope drops it, and every database that a worker left behind. */
 const withTemplate = Effect.gen(function* () {
   const started = yield* server
   const template = new URL(Redacted.value(started.url))
@@ -151,7 +151,7 @@ const withTemplate = Effect.gen(function* () {
   return started
 })
 
-/** Creates the template with a fixed collation, so that the order of rows is the same on every server. */
+/** Creates the template database with a fixed collation, so that the order of rows is the same on every server. */
 const createTemplate = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`CREATE DATABASE ${sql(runName)} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'`.unprepared

@@ -1,6 +1,6 @@
-// Reads a log that Vatproof signed from standard input. Computes and verifies it with Go's own packages for transparency logs,
-// golang.org/x/mod/sumdb/note and tlog, which Go's checksum database uses. Prints the results, which the test compares.
-// Uses only the standard library and those two packages, so that Debian's golang-golang-x-mod-dev suffices.
+// Reads the leaves, notes, tiles and proofs of a Vatproof log as JSON from standard input. Verifies and recomputes them with the packages
+// for transparency logs of Go's checksum database, golang.org/x/mod/sumdb/note and tlog. Prints the results, which a test compares.
+// Uses no other packages outside of the standard library, so that Debian's golang-golang-x-mod-dev suffices.
 package main
 
 import (
@@ -17,12 +17,12 @@ import (
 type question struct {
 	Secret   string            `json:"secret"`
 	Verifier string            `json:"verifier"`
-	Notes    []string          `json:"notes"`  // signed by us
+	Notes    []string          `json:"notes"`  // signed by Vatproof
 	Leaves   [][]byte          `json:"leaves"` // of one log
-	Sizes    []int64           `json:"sizes"`  // whose proofs are asked for
+	Sizes    []int64           `json:"sizes"`  // of trees for which proofs are computed
 	Tiles    map[string][]byte `json:"tiles"`  // of the whole log, by path
 	Proofs   []proof           `json:"proofs"` // in the tlog-proof format
-	Origin   string            `json:"origin"` // that their checkpoints must have
+	Origin   string            `json:"origin"` // that the checkpoints of the proofs must have
 }
 
 type proof struct {
@@ -32,12 +32,12 @@ type proof struct {
 
 type answer struct {
 	Opened      []string            `json:"opened"` // the texts of the notes
-	Signed      []string            `json:"signed"` // those texts, signed here
-	Roots       []string            `json:"roots"`  // from size 1 up
+	Signed      []string            `json:"signed"` // the texts of the notes, signed by this program
+	Roots       []string            `json:"roots"`  // of the trees of each size, from 1
 	Inclusion   map[string][]string `json:"inclusion"`
 	Consistency map[string][]string `json:"consistency"`
 	Tiles       map[string][]byte   `json:"tiles"`
-	Read        int                 `json:"read"`   // entries proved from the given tiles
+	Read        int                 `json:"read"`   // number of leaves proved from the given tiles
 	Proved      []int64             `json:"proved"` // positions that the given proofs prove
 }
 
@@ -123,7 +123,7 @@ func prove(q question, hashes storage, a *answer) {
 	}
 }
 
-// ourPath returns the path of a tile in C2SP tlog-tiles, which omits the height that Go's own path has.
+// ourPath returns the path of a tile in C2SP tlog-tiles. It omits the height, which Go's own path contains.
 func ourPath(tile tlog.Tile) string {
 	return "tile/" + strings.TrimPrefix(tile.Path(), "tile/8/")
 }
@@ -152,7 +152,7 @@ func (t tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// readTiles proves every entry from the tiles that were given. The reader checks each tile against the root.
+// readTiles proves every leaf from the given tiles. The reader checks each tile against the root.
 func readTiles(q question, hashes storage, a *answer) {
 	size := int64(len(q.Leaves))
 	root, err := tlog.TreeHash(size, hashes)
@@ -166,7 +166,7 @@ func readTiles(q question, hashes storage, a *answer) {
 	}
 }
 
-// check verifies a proof as C2SP tlog-proof says, and returns the position it proves.
+// check verifies a proof as C2SP tlog-proof specifies, and returns the position that the proof proves.
 func check(p proof, verifier note.Verifier, origin string) int64 {
 	head, checkpoint, _ := strings.Cut(p.Text, "\n\n")
 	lines := strings.Split(head, "\n")
@@ -188,9 +188,9 @@ func check(p proof, verifier note.Verifier, origin string) int64 {
 	opened, err := note.Open([]byte(checkpoint), note.VerifierList(verifier))
 	fail(err)
 	if !strings.HasPrefix(opened.Text, origin+"\n") {
-		fail(fmt.Errorf("another origin: %q", opened.Text))
+		fail(fmt.Errorf("unexpected origin: %q", opened.Text))
 	}
-	// Go's own trees have a fixed first line; the two lines below it are the same.
+	// tlog.ParseTree requires this first line. The two lines below it have the same format in Vatproof's checkpoints.
 	tree, err := tlog.ParseTree([]byte("go.sum database tree\n" + strings.TrimPrefix(opened.Text, origin+"\n")))
 	fail(err)
 	fail(tlog.CheckRecord(record, tree.N, tree.Hash, index, tlog.RecordHash(p.Leaf)))

@@ -1,4 +1,4 @@
-/** Test keys. The key of Peter Neumann and its note are the example of Go's note package; the key of foo is that of signed-note. */
+/** Test keys. `neumann` is the example of Go's note package, `foo` the example of the signed-note specification. */
 import { Redacted, Result } from "effect"
 import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
 import type { LogKeys } from "#events/notary/LogSigner.ts"
@@ -27,7 +27,7 @@ export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =
 export const signerOf = (name: string, seed = name): Signer =>
   Result.getOrThrow(parseSigner(pureCrypto, name, secretOf(name, seed)))
 
-/** Returns the keys of a log that is signed with this key and was signed with the former keys. */
+/** Returns the keys of a log that `signer` signs and that the keys `former` signed before. */
 export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogKeys => ({
   name: signer.name,
   signers: [signer],
@@ -36,5 +36,5 @@ export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogK
 
 export const verifierOf = (text: string) => Result.getOrThrow(parseVerifier(pureCrypto, text))
 
-/** Returns the reason of a rejection. */
+/** Returns the error of a failed result. */
 export const refusalOf = <A, E>(result: Result.Result<A, E>): E => Result.getOrThrow(Result.flip(result))

@@ -10,7 +10,7 @@ export const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 
 export const hexes = (list: ReadonlyArray<Uint8Array>) => list.map(hex)
 
-/** Returns `count` leaves of different lengths, the same for the same `seed`. */
+/** Returns `count` leaves of different lengths. Equal seeds produce equal leaves. */
 export const leavesOf = (count: number, seed = 0): ReadonlyArray<Uint8Array> =>
   Array.from({ length: count }, (_, i) => {
     const digest = sha256(`${seed}/${i}`)
@@ -22,7 +22,7 @@ export const logOf = (leaves: ReadonlyArray<Uint8Array>) => {
   return { hashes, ...append(sha256, empty, hashes) }
 }
 
-/** Returns a function that reads from the nodes that an append completed. */
+/** Returns a function that finds nodes of a tree among `nodes`. */
 export const readFrom = (nodes: ReadonlyArray<Node>): ReadNodes => {
   const stored = new Map(nodes.map((node) => [`${node.level}/${node.index}`, node.hash]))
   return (asked) =>

@@ -1,4 +1,4 @@
-/** Implements RFC 6962, section 2.1, word by word, as a reference for the real tree. Caches only hashes of the same leaves. */
+/** Implements Merkle trees literally as in RFC 6962, section 2.1, as a reference for MerkleTree.ts. Caches the hashes of subtrees. */
 import { createHash } from "node:crypto"
 
 type Hashes = ReadonlyArray<Uint8Array>
@@ -9,13 +9,13 @@ const hash = (...parts: Hashes): Uint8Array => {
   return new Uint8Array(digest.digest())
 }
 
-/** The k of the RFC: the largest power of two smaller than n. */
+/** Returns k of RFC 6962: the largest power of two smaller than n. */
 const splitOf = (n: number) => 2 ** Math.ceil(Math.log2(n) - 1)
 
 export const naiveTree = (leaves: Hashes) => {
   const known = new Map<string, Uint8Array>()
 
-  /** MTH(D[from:to]). */
+  /** MTH(D[from:to]) of RFC 6962. */
   const root = (from: number, to: number): Uint8Array => {
     const found = known.get(`${from}:${to}`)
     if (found !== undefined) return found
@@ -31,7 +31,7 @@ export const naiveTree = (leaves: Hashes) => {
     return hash(Uint8Array.of(1), root(from, from + k), root(from + k, to))
   }
 
-  /** PATH(m, D[from:to]). */
+  /** PATH(m, D[from:to]) of RFC 6962. */
   const inclusion = (m: number, from: number, to: number): Hashes => {
     if (to - from === 1) return []
     const k = splitOf(to - from)
@@ -40,7 +40,7 @@ export const naiveTree = (leaves: Hashes) => {
       : [...inclusion(m - k, from + k, to), root(from, from + k)]
   }
 
-  /** SUBPROOF(m, D[from:to], whole). */
+  /** SUBPROOF(m, D[from:to], whole) of RFC 6962. */
   const subproof = (m: number, from: number, to: number, whole: boolean): Hashes => {
     if (m === to - from) return whole ? [] : [root(from, to)]
     const k = splitOf(to - from)
@@ -52,7 +52,7 @@ export const naiveTree = (leaves: Hashes) => {
   return {
     root,
     inclusion: (index: number, size: number) => inclusion(index, 0, size),
-    /** PROOF(m, D[n]), for 0 < m ≤ n. */
+    /** PROOF(m, D[n]) of RFC 6962, for 0 < m ≤ n. */
     consistency: (oldSize: number, newSize: number) => subproof(oldSize, 0, newSize, true)
   }
 }
