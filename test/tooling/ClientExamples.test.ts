@@ -1,4 +1,4 @@
-/** Runs the examples of docs/examples. */
+/** Runs the client examples in docs/examples. */
 import { beforeEach } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { ChildProcess } from "effect/process"

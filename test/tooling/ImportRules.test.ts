@@ -82,7 +82,7 @@ const reaches: Readonly<Record<string, Reach>> = {
 
 interface Form {
   readonly text: (name: string, specifier: string) => string
-  /** Rules that this form violates with any import. */
+  /** Lint rules that this form violates with any import. */
   readonly always: ReadonlyArray<string>
 }
 
@@ -91,7 +91,7 @@ const importsNamespace: Form = {
   always: []
 }
 
-/** All forms of imports, because a form that the lint rule does not see could bypass the table above. */
+/** All forms of imports, because a form that the lint rule overlooks could bypass the import rules. */
 const forms: Readonly<Record<string, Form>> = {
   "a namespace import": importsNamespace,
   "a named import": {

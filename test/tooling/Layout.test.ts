@@ -16,10 +16,10 @@ const isTypeScript = (path: string) => path.endsWith(".ts")
 const source = filesIn("src").filter(isTypeScript)
 const tests = filesIn("test").filter(isTypeScript)
 
-/** Folders of test without a folder of src. */
+/** Matches files of test/ in folders that have no counterpart in src/. */
 const unmirrored = /^test\/(?:support|faults|benchmarks|tooling)\//u
 
-/** Returns the folders (`domain/vat`) whose imports lead back to them within their layer. Files directly in a layer do not count. */
+/** Returns the folders, such as `domain/vat`, in an import cycle within their layer. Ignores files directly in the layer's folder. */
 const foldersInCycles = (textOf: Readonly<Record<string, string>>): ReadonlyArray<string> => {
   const imports = new Map<string, Set<string>>()
   for (const [path, text] of Object.entries(textOf)) {
@@ -49,7 +49,7 @@ const seen: Readonly<Record<string, ReadonlySet<string>>> = {
 }
 
 describe("the layout of the repository", () => {
-  it("has a source file for each test file, whose name begins with the name of the source file: ViesNoVerdict.test.ts tests Vies.ts", () => {
+  it("has a source file for each test file, with the same beginning of the name: Vies.ts for ViesNoVerdict.test.ts", () => {
     const orphans = tests
       .filter((path) => !unmirrored.test(path))
       .filter((path) => {
@@ -62,7 +62,7 @@ describe("the layout of the repository", () => {
   it("has no import cycles between the folders of a layer", () => {
     const textOf = Object.fromEntries(source.map((path) => [path, readFileSync(join(projectRoot, path), "utf8")]))
     assert.deepStrictEqual(foldersInCycles(textOf), [])
-    // An import cycle through a third folder.
+    // Checks that a cycle through three folders is detected.
     const planted = {
       "src/domain/vat/Planted.ts": 'import type { Caller } from "#domain/callers/Caller.ts"',
       "src/domain/callers/Planted.ts": 'export const load = () => import("#domain/kernel/PlainText.ts")',
@@ -71,7 +71,7 @@ describe("the layout of the repository", () => {
     assert.sameMembers(foldersInCycles(planted).slice(), ["domain/vat", "domain/callers", "domain/kernel"])
   })
 
-  it.each(Object.keys(seen))("gives every source and test file to %s", (tool) => {
+  it.each(Object.keys(seen))("passes every source and test file to %s", (tool) => {
     const missed = [...source, ...tests].filter((path) => !seen[tool]?.has(path))
     assert.deepStrictEqual(missed, [])
   })

@@ -46,12 +46,12 @@ const reasonedSuppression = /^\s*oxlint-disable-next-line [\w/-]+(?:, [\w/-]+)* 
 export default {
   meta: { name: "vatproof" },
   rules: {
-    "no-throw": forbid("ThrowStatement", "Failures are values: `return yield*` a tagged error, or Effect.die."),
+    "no-throw": forbid("ThrowStatement", "Do not throw: `return yield*` a tagged error or Effect.die."),
     "no-try": forbid("TryStatement", "Use Effect.try, Result.try or an Effect operator."),
     "no-definite-assignment": forbid("[definite=true]", "Initialise the variable: `!` only silences the compiler."),
     "no-effect-run": forbid(
       "MemberExpression[object.name='Effect'][property.name=/^run(Sync|Promise|Fork|Callback)/]",
-      "Only src/main.ts runs effects; a test is an `it.effect`."
+      "Do not run effects: only src/main.ts does. Write a test with `it.effect`."
     ),
     "no-floating-effect": forbid(
       `ExpressionStatement > CallExpression:matches([callee.property.name='pipe'], [callee.object.name=/^(${effectful})$/][callee.property.name!=/(Unsafe$|^run)/])`,
@@ -71,7 +71,7 @@ export default {
     ),
     "sql-named-columns": forbid(
       "TemplateElement[value.raw=/\\bselect\\s+(\\w+\\.)?\\*/i]",
-      "A query names its columns: no SELECT *."
+      "Name the columns of a query instead of SELECT *."
     ),
     "sql-result-schema": forbid(
       "TaggedTemplateExpression[tag.name='sql'][typeArguments]",
@@ -79,11 +79,11 @@ export default {
     ),
     "suppression-reason": forbidComment(
       (text) => (suppression.test(text) && !reasonedSuppression.test(text)) || /(?:oxfmt|prettier)-ignore/u.test(text),
-      "A suppression is `oxlint-disable-next-line rule -- reason`, with a reason."
+      "Write a suppression as `oxlint-disable-next-line rule -- reason`, with a reason of at least 10 characters."
     ),
     "no-skipped-test": forbid(
       "MemberExpression[property.name=/^(skip|only|todo|fails|skipIf|runIf)$/]:matches([object.name=/^(it|test|describe|suite|layer)$/], [object.object.name=/^(it|test|describe|suite|layer)$/])",
-      "Every test runs, always."
+      "Do not skip or focus tests: every test must run in every test run."
     )
   }
 }

@@ -13,7 +13,7 @@ const LockFile = Schema.fromJsonString(Schema.Struct({ packages: Schema.Record(S
 
 const { packages } = Schema.decodeUnknownSync(LockFile)(readFileSync(join(projectRoot, "package-lock.json"), "utf8"))
 
-/** Returns whether Node finds the package `name` from the package at `path`: in its folder or a parent folder. */
+/** Returns whether Node finds the package `name` from the package at `path`: in node_modules of its folder or of a parent folder. */
 const finds = (path: string, name: string): boolean => {
   const above = path.split("/node_modules/").map((_, index, parts) => parts.slice(0, index + 1).join("/node_modules/"))
   return ["", ...above].some((place) => (place === "" ? `node_modules/${name}` : `${place}/node_modules/${name}`) in packages)

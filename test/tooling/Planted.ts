@@ -13,7 +13,7 @@ const Report = Schema.fromJsonString(
   Schema.Struct({ diagnostics: Schema.Array(Schema.Struct({ code: Schema.String, filename: Schema.String })) })
 )
 
-/** Returns the name of a rule in the configuration: `eslint(no-console)` is `no-console`, `node(no-x)` is `node/no-x`. */
+/** Returns the configured name of a rule from its code in oxlint's report: `node/no-x` from `node(no-x)`, `no-x` from `eslint(no-x)`. */
 const ruleName = (code: string): string => code.replace(/^eslint\((.*)\)$/u, "$1").replace(/^([\w-]+)\((.*)\)$/u, "$1/$2")
 
 /** Returns the violated rules of each file, sorted by name. */

@@ -3,7 +3,7 @@ import { configuration, lintPlanted } from "#test/tooling/Planted.ts"
 
 interface Violation {
   readonly rule: string
-  /** Default: `src/domain`. */
+  /** Folder of the planted file. Default: `src/domain`. */
   readonly folder?: string
   /** The text of a file that exports `name`, which is also the name of the file. */
   readonly text: (name: string) => string
@@ -122,7 +122,7 @@ const violations: ReadonlyArray<Violation> = [
   }))
 ]
 
-/** Files by path that the rules must accept. */
+/** Files by path that the lint rules must accept. */
 const clean: Readonly<Record<string, string>> = {
   "src/domain/Clean.ts": `import { Context, Effect, Schema } from "effect"
 
