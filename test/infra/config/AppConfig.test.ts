@@ -138,14 +138,11 @@ describe("the service's settings", () => {
     ["UPGRADE_URL", "javascript:alert(1)"],
     ["CONTACT", "javascript:alert(1)"],
     ["CONTACT", "the operator"]
-  ] as const)(
-    "reject %s=%s with a one-line error that contains the name of the setting but not the value",
-    function* ([name, value]) {
-      const { message } = yield* Effect.flip(read({ [name]: value }))
-      assert.isTrue(message.startsWith(`${name}: `), message)
-      assert.notInclude(message, "\n")
-      assert.notMatch(message, /Duration/u)
-      assert.notInclude(message, "keep-secret")
-    }
-  )
+  ] as const)("reject %s=%s with a one-line error that has the name but not the value", function* ([name, value]) {
+    const { message } = yield* Effect.flip(read({ [name]: value }))
+    assert.isTrue(message.startsWith(`${name}: `), message)
+    assert.notInclude(message, "\n")
+    assert.notMatch(message, /Duration/u)
+    assert.notInclude(message, "keep-secret")
+  })
 })

@@ -49,10 +49,7 @@ describe("the mail settings", () => {
     [{ HOST: "::1" }, "http://[::1]:8080"],
     [{}, "http://127.0.0.1:8080"]
   ]
-  it.effect.each(addresses)(
-    "determine the base URL of links in mails, without a trailing slash, from %j",
-    function* ([settings, url]) {
-      assert.strictEqual(publicUrlOf(yield* read(settings)), url)
-    }
-  )
+  it.effect.each(addresses)("set the base URL of links in mails, without a trailing slash, from %j", function* ([settings, url]) {
+    assert.strictEqual(publicUrlOf(yield* read(settings)), url)
+  })
 })

@@ -103,76 +103,70 @@ const append = Effect.flatMap(EventStore, ({ append }) =>
   })
 )
 
-layer(TestDatabase.layerClient, { excludeTestServices: true })(
-  "the start of the service on a database owned by a superuser",
-  (it) => {
-    it.effect("logs no warning", function* () {
-      const { url } = yield* TestDatabase.TestDatabase
-      assert.deepStrictEqual(yield* warnings(url), [])
-    })
-  }
-)
+layer(TestDatabase.layerClient, { excludeTestServices: true })("a service start on a database owned by a superuser", (it) => {
+  it.effect("logs no warning", function* () {
+    const { url } = yield* TestDatabase.TestDatabase
+    assert.deepStrictEqual(yield* warnings(url), [])
+  })
+})
 
-layer(migratedByOwner, { excludeTestServices: true })(
-  "the start of the service on a database owned by an ordinary role",
-  (it) => {
-    it.effect("succeeds, and logs how to enable each missing protection of the log", function* () {
-      const { url } = yield* Owner
-      const gaps = yield* warnings(url)
-      assert.lengthOf(gaps, 3, gaps.join("\n"))
-      for (const gap of gaps) assert.include(gap, "docs/operations/postgres/protect.sql")
+layer(migratedByOwner, { excludeTestServices: true })("a service start on a database owned by an ordinary role", (it) => {
+  it.effect("succeeds, and logs how to enable each missing protection of the log", function* () {
+    const { url } = yield* Owner
+    const gaps = yield* warnings(url)
+    assert.lengthOf(gaps, 3, gaps.join("\n"))
+    for (const gap of gaps) assert.include(gap, "docs/operations/postgres/protect.sql")
 
-      yield* Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        assert.strictEqual((yield* append).position, 0)
-        // The owner of the tables has the right to change them, so only the triggers can reject the change.
-        for (const statement of [
-          "UPDATE vatproof.events SET data = '2'",
-          "DELETE FROM vatproof.events",
-          "TRUNCATE vatproof.events"
-        ]) {
-          assert.strictEqual((yield* Effect.exit(sql.unsafe(statement).unprepared))._tag, "Failure")
-        }
-      }).pipe(Effect.provide(storeOf(url), { local: true }))
-    })
-
-    it.effect(
-      "logs no warning after an administrator has run protect.sql twice, and the service continues to append events",
-      function* () {
-        const { url } = yield* Owner
-        const administrator = yield* SqlClient.SqlClient
-        // Simulates an installation whose roles were created after the migrations and therefore have no grants.
-        for (const what of [
-          "SCHEMA vatproof",
-          "SCHEMA audit",
-          "ALL TABLES IN SCHEMA vatproof, audit",
-          "ALL FUNCTIONS IN SCHEMA vatproof"
-        ]) {
-          yield* administrator.unsafe(`REVOKE ALL ON ${what} FROM vatproof_service, vatproof_auditor`).unprepared
-        }
-        const folder = "docs/operations/postgres"
-        // Replaces the line `\ir <file>` with the content of the file, as psql does.
-        const script = readFileSync(join(folder, "protect.sql"), "utf8").replace(/^\\ir (.+)$/mu, (_, path: string) =>
-          readFileSync(join(folder, path), "utf8")
-        )
-        for (const _ of [1, 2]) {
-          yield* Effect.forEach(Migrations.splitStatements(script), (statement) => administrator.unsafe(statement).unprepared)
-        }
-        assert.deepStrictEqual(yield* warnings(url), [])
-        assert.deepStrictEqual(yield* rights, yield* Effect.provide(rights, TestDatabase.layerClient, { local: true }))
-        assert.strictEqual((yield* Effect.provide(append, storeOf(url), { local: true })).position, 1)
-        const asLogin = Postgres.layerAdministrator({ url, maxConnections: 1 })
-        for (const statement of [
-          "ALTER TABLE vatproof.events DISABLE TRIGGER append_only",
-          "ALTER TABLE vatproof.logs OWNER TO CURRENT_USER",
-          "DROP SCHEMA vatproof_guard CASCADE",
-          "DROP TABLE vatproof_migrations"
-        ]) {
-          const attempt = Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared)
-          assert.strictEqual((yield* Effect.exit(Effect.provide(attempt, asLogin, { local: true })))._tag, "Failure", statement)
-        }
-        assert.deepStrictEqual(yield* migrate(url), [])
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      assert.strictEqual((yield* append).position, 0)
+      // The owner of the tables has the right to change them, so only the triggers can reject the change.
+      for (const statement of [
+        "UPDATE vatproof.events SET data = '2'",
+        "DELETE FROM vatproof.events",
+        "TRUNCATE vatproof.events"
+      ]) {
+        assert.strictEqual((yield* Effect.exit(sql.unsafe(statement).unprepared))._tag, "Failure")
       }
-    )
-  }
-)
+    }).pipe(Effect.provide(storeOf(url), { local: true }))
+  })
+
+  it.effect(
+    "logs no warning after an administrator has run protect.sql twice, and the service continues to append events",
+    function* () {
+      const { url } = yield* Owner
+      const administrator = yield* SqlClient.SqlClient
+      // Simulates an installation whose roles were created after the migrations and therefore have no grants.
+      for (const what of [
+        "SCHEMA vatproof",
+        "SCHEMA audit",
+        "ALL TABLES IN SCHEMA vatproof, audit",
+        "ALL FUNCTIONS IN SCHEMA vatproof"
+      ]) {
+        yield* administrator.unsafe(`REVOKE ALL ON ${what} FROM vatproof_service, vatproof_auditor`).unprepared
+      }
+      const folder = "docs/operations/postgres"
+      // Replaces the line `\ir <file>` with the content of the file, as psql does.
+      const script = readFileSync(join(folder, "protect.sql"), "utf8").replace(/^\\ir (.+)$/mu, (_, path: string) =>
+        readFileSync(join(folder, path), "utf8")
+      )
+      for (const _ of [1, 2]) {
+        yield* Effect.forEach(Migrations.splitStatements(script), (statement) => administrator.unsafe(statement).unprepared)
+      }
+      assert.deepStrictEqual(yield* warnings(url), [])
+      assert.deepStrictEqual(yield* rights, yield* Effect.provide(rights, TestDatabase.layerClient, { local: true }))
+      assert.strictEqual((yield* Effect.provide(append, storeOf(url), { local: true })).position, 1)
+      const asLogin = Postgres.layerAdministrator({ url, maxConnections: 1 })
+      for (const statement of [
+        "ALTER TABLE vatproof.events DISABLE TRIGGER append_only",
+        "ALTER TABLE vatproof.logs OWNER TO CURRENT_USER",
+        "DROP SCHEMA vatproof_guard CASCADE",
+        "DROP TABLE vatproof_migrations"
+      ]) {
+        const attempt = Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared)
+        assert.strictEqual((yield* Effect.exit(Effect.provide(attempt, asLogin, { local: true })))._tag, "Failure", statement)
+      }
+      assert.deepStrictEqual(yield* migrate(url), [])
+    }
+  )
+})

@@ -189,22 +189,19 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.include(yield* response.text, '"error":"VOW-ERR-1"')
   })
 
-  it.effect(
-    "returns the documented answers for the 13 test numbers of VIES, in the test service and as endings of VAT IDs",
-    function* () {
-      for (const [number, code] of viesTestNumbers) {
-        const answers = [
-          yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
-          yield* checkId(vatIdEnding("AT", `999${number}`), requester)
-        ]
-        for (const { status, body } of answers) {
-          assert.strictEqual(status, 200, number)
-          if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
-          else assert.deepStrictEqual(body, error(code), number)
-        }
+  it.effect("returns the documented answers to the 13 test numbers of VIES, also as endings of VAT IDs", function* () {
+    for (const [number, code] of viesTestNumbers) {
+      const answers = [
+        yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
+        yield* checkId(vatIdEnding("AT", `999${number}`), requester)
+      ]
+      for (const { status, body } of answers) {
+        assert.strictEqual(status, 200, number)
+        if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
+        else assert.deepStrictEqual(body, error(code), number)
       }
     }
-  )
+  })
 
   it.effect("rejects all numbers in the test service except the documented test numbers", function* () {
     const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })

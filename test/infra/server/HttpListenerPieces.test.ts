@@ -95,21 +95,18 @@ layer(servers, { excludeTestServices: true })("the bytes of a client", (it) => {
     { arbitrary: { runs: 200 } }
   )
 
-  it.effect(
-    "end the connection with the same response as from Node's own server, wherever they are split into two packets",
-    function* () {
-      const { connect, connectAlone } = yield* Servers
-      for (const last of lastRequests) {
-        const theirs = yield* connectAlone
-        yield* theirs.send(last)
-        const expected = outcomesOf(yield* theirs.closed)
-        assert.lengthOf(expected, 1, last)
-        for (let cut = 0; cut < last.length; cut += 1) {
-          const ours = yield* connect
-          yield* sendPieces(connect, ours, last, [cut])
-          assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
-        }
+  it.effect("end the connection with the same response as from Node's own server, for any split into two packets", function* () {
+    const { connect, connectAlone } = yield* Servers
+    for (const last of lastRequests) {
+      const theirs = yield* connectAlone
+      yield* theirs.send(last)
+      const expected = outcomesOf(yield* theirs.closed)
+      assert.lengthOf(expected, 1, last)
+      for (let cut = 0; cut < last.length; cut += 1) {
+        const ours = yield* connect
+        yield* sendPieces(connect, ours, last, [cut])
+        assert.deepStrictEqual(outcomesOf(yield* ours.closed), expected, `${last} cut at ${cut}`)
       }
     }
-  )
+  })
 })

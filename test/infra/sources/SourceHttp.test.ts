@@ -156,15 +156,13 @@ describe("a source's response without an error code", () => {
     ["120", 200, undefined]
   ]
   for (const [header, status, expected] of pauses) {
-    own.effect(
-      `with Retry-After: ${header} and status ${status} requests ${expected === undefined ? "no pause" : `a pause of ${expected} seconds`}`,
-      function* () {
-        yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
-        const { standIn, ask } = yield* connect
-        yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
-        assert.strictEqual(SourceHttp.failureWithoutCode("vies", yield* ask).retry_after_s, expected)
-      }
-    )
+    const pause = expected === undefined ? "no pause" : `a pause of ${expected} seconds`
+    own.effect(`with Retry-After: ${header} and status ${status} requests ${pause}`, function* () {
+      yield* TestClock.setTime(DateTime.makeUnsafe("2026-11-20T12:00:00Z").epochMilliseconds)
+      const { standIn, ask } = yield* connect
+      yield* standIn.next(StandIn.answer(status, "", { "retry-after": header }))
+      assert.strictEqual(SourceHttp.failureWithoutCode("vies", yield* ask).retry_after_s, expected)
+    })
   }
 })
 

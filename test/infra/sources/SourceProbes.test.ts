@@ -36,25 +36,22 @@ it.effect(
   }
 )
 
-it.effect(
-  "a source that becomes unavailable is logged as a warning, and any other change of its state at level info",
-  function* () {
-    const lines: Array<string> = []
-    const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
-    const state = yield* Ref.make<SourceState>("degraded")
-    const status = Effect.map(Ref.get(state), (now) => ({ ...degraded, state: now }))
-    const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status } as const
-    yield* SourceProbes.run([source], "here").pipe(
-      Effect.provide(Layer.merge(Layer.mock(SourceLog, { record: () => Effect.void }), Logger.layer([keep])))
-    )
-    for (const next of ["unavailable", "operational"] as const) {
-      yield* TestClock.adjust("6 seconds")
-      yield* Ref.set(state, next)
-    }
+it.effect("a source that becomes unavailable is logged as a warning, and its other state changes as information", function* () {
+  const lines: Array<string> = []
+  const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+  const state = yield* Ref.make<SourceState>("degraded")
+  const status = Effect.map(Ref.get(state), (now) => ({ ...degraded, state: now }))
+  const source = { source: "vies", probe: Effect.void, trouble: Effect.never, status } as const
+  yield* SourceProbes.run([source], "here").pipe(
+    Effect.provide(Layer.merge(Layer.mock(SourceLog, { record: () => Effect.void }), Logger.layer([keep])))
+  )
+  for (const next of ["unavailable", "operational"] as const) {
     yield* TestClock.adjust("6 seconds")
-    assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
+    yield* Ref.set(state, next)
   }
-)
+  yield* TestClock.adjust("6 seconds")
+  assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
+})
 
 it.effect("two sources that do not respond are reported as unavailable 15 s after the first timeout", function* () {
   const hanging = (source: SourceName) =>
