@@ -44,7 +44,7 @@ const requester = id("DE811115368")
 const waits = (behaviour: Behaviour) =>
   behaviour.latencyMs !== undefined || behaviour.breakage === "hang" || behaviour.breakage === "drip"
 
-/** `truncated` is the outcome of a body that ends early: undici reports it in another way on a connection without keep-alive. */
+/** `truncated` is the outcome of a body that ends early. undici reports such a body differently without keep-alive. */
 interface Tables {
   readonly ok: string
   readonly truncated: string

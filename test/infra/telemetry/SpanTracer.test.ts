@@ -53,15 +53,12 @@ describe("the tracer", () => {
     ],
     ["a failover", Effect.annotateCurrentSpan("vatproof.failover", true), true],
     ["a caller that disconnected", Effect.interrupt, false]
-  ] as const)(
-    "exports a trace that is not sampled only after a failure or failover: a trace with %s",
-    function* ([, within, kept]) {
-      const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
-      assert.strictEqual(groups.length, kept ? 1 : 0)
-    }
-  )
+  ] as const)("exports an unsampled trace only after a failure or failover; the trace has %s", function* ([, within, kept]) {
+    const groups = yield* exportedBy(Effect.withSpan(within, "request", server))
+    assert.strictEqual(groups.length, kept ? 1 : 0)
+  })
 
-  it.effect("exports a trace that is not sampled with the trace and span ids of its request", function* () {
+  it.effect("exports an unsampled trace with the trace and span ids of its request", function* () {
     let known = ""
     const failing = Effect.gen(function* () {
       const { sampled, spanId, traceId } = yield* Effect.currentSpan
