@@ -31,7 +31,7 @@ const dataDir = Effect.gen(function* () {
   return dir
 })
 
-/** Returns whether Postgres runs: it writes this file at its start and removes the file at its end. */
+/** Returns whether Postgres runs. It writes postmaster.pid at its start and removes the file at its end. */
 const serverRuns = (dir: string) => existsSync(join(dir, "postgres/cluster/data/postmaster.pid"))
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that receives SIGTERM or SIGINT", (it) => {

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const size = 200_000
-/** Number of accounts with one key each, in addition to the account of the busy key. */
+/** Number of accounts with one key each, in addition to the account that has most events and all receipts. */
 const accounts = 3_300
 
 /** A VAT ID whose stored answer is too old, while its source is unavailable (docs/sandbox.md). */
@@ -16,8 +16,8 @@ export const staleVatId = "HU10999301"
 const answeredAt = `to_char((now() - interval '30 hours') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /**
- * SQL that appends the events. Every 60th is a receipt of the busy key, every 10th a validation of the busy key. The others are the
- * registrations of the accounts and validations of their keys.
+ * SQL that appends the events. Every 60th is a receipt and every 10th a validation of the busy key, which already had a receipt. The
+ * other events are the registrations of the accounts and validations of their keys.
  */
 const events = `
   CREATE UNLOGGED TABLE busy AS

@@ -26,7 +26,7 @@ export const LoadPlan = Schema.Struct({
   requests: Schema.NullOr(Schema.Int),
   /** Path of the VIES API if the load queries the simulated VIES itself, like the service does; null for a load on a server. */
   viesPath: Schema.NullOr(Schema.String),
-  /** Process ids by name, whose CPU time is measured together with that of their children. */
+  /** Ids of the processes, by name, whose CPU time is measured. The time includes their child processes. */
   watched: Schema.Record(Schema.String, Schema.Int)
 })
 export type LoadPlan = typeof LoadPlan.Type
