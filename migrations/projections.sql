@@ -104,8 +104,9 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
   PRIMARY KEY (log_id, task_id),
   CHECK ((state = 'pending') = (closed_by IS NULL))
 ) WITH (fillfactor = 80);
--- Of the indexes of this table, only the primary key starts with log_id, because for a small table the planner might use any index that does.
--- The tasks that a replica may claim; resume_tasks ends the wait of the others. The third column is the batch, or the zero UUID for a single validation.
+-- Of the indexes of this table, only the primary key starts with log_id. In a small table the planner might use any index with that first column.
+-- Tasks that a replica may claim. Tasks that wait for quota are excluded until resume_tasks makes them due. The third column is the batch, or the
+-- zero UUID for a single validation.
 CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, coalesce(batch_id, '00000000-0000-0000-0000-000000000000'::uuid), due_at)
   WHERE closed_by IS NULL AND failure IS DISTINCT FROM 'QUOTA';
 -- Tasks that wait for quota.

@@ -176,7 +176,7 @@ COMMENT ON COLUMN audit.key_revocations.recorded_at IS 'Time of storage by the c
 COMMENT ON COLUMN audit.key_revocations.occurred_at IS 'Time of the event by the clock of the service.';
 COMMENT ON COLUMN audit.key_revocations.account_id IS 'The account of the key.';
 COMMENT ON COLUMN audit.key_revocations.key_id IS 'Id of the key. Its validations are in the stream key-<key_id>.';
-COMMENT ON COLUMN audit.key_revocations.prefix IS 'First 12 characters of the key, which its owner knows it by.';
+COMMENT ON COLUMN audit.key_revocations.prefix IS 'First 12 characters of the key: its public id.';
 COMMENT ON COLUMN audit.key_revocations.revoked_by IS 'Who revoked the key: owner (of the account), operator (of the service) or key (a client with the key itself).';
 COMMENT ON COLUMN audit.key_revocations.actor IS 'Name that the operator gave with --by; null if the owner or the key revoked it.';
 COMMENT ON COLUMN audit.key_revocations.reason IS 'Reason that the operator gave with --reason; null if the owner or the key revoked it.';

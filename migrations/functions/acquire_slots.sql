@@ -1,5 +1,5 @@
 -- Acquires a slot in each bucket. A bucket has p_limit slots in a sliding window of p_window_ms. If a bucket has no free slot, acquires none and
--- returns the time until all buckets have one. With p_look it only checks.
+-- returns the time until every bucket has a free slot. With p_look it only checks and acquires nothing.
 CREATE OR REPLACE FUNCTION vatproof.acquire_slots(p_bucket text[], p_limit int, p_window_ms bigint, p_look boolean)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off

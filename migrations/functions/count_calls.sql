@@ -1,9 +1,9 @@
--- Counts calls in their rate windows and reads meters, for calls that are not decided by an append: before a source is called, and for refused
--- requests. If keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), counts nothing and returns
--- only epoch.
+-- Counts calls in their rate windows and reads meters, for calls that no append counts: before a source is called, and for refused requests. If
+-- keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), counts nothing and returns only epoch.
 --
--- One element per caller: p_epoch (null for callers without a key), p_meters. One element per rate window, sorted by name: p_minutes,
--- p_minute_calls. Returns one element per meter (used), and one per rate window after these calls (taken, ends_in_ms).
+-- p_epoch has one element per caller, null for a caller without a key. p_meters has the names of the meters to read. p_minutes (sorted) and
+-- p_minute_calls have one element per rate window. Returns one element per meter (used), and one per rate window after these calls (taken,
+-- ends_in_ms).
 CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[], p_minutes text[], p_minute_calls bigint[])
 RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[]) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
@@ -22,7 +22,7 @@ BEGIN
   END IF;
   -- The commit does not wait for the disk. In return, a crash may lose the last counts.
   PERFORM set_config('synchronous_commit', 'off', true);
-  -- A window that ends more than two minutes from now was opened before the clock was set back.
+  -- A window that ends more than two minutes from now was opened before the clock was set back. It is replaced by a new window.
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
     SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)

@@ -1,6 +1,7 @@
--- Creates the missing partitions up to two after the current one, so that an append always finds its partition. Returns the number of created
--- partitions. A partition has 2^26 positions. Creating one needs a lock on the whole log, and while it waits for the lock, all later queries wait.
--- The short lock_timeout prevents a long read, such as a dump or an audit, from blocking appends in this way. Housekeeping retries each minute.
+-- Creates missing partitions, up to two partitions ahead of the current partition, so that an append always finds its partition. Returns the
+-- number of created partitions. A partition has 2^26 positions. Creating one needs a lock on the whole log, and while it waits for the lock, all
+-- later queries wait. The short lock_timeout prevents a long read, such as a dump or an audit, from blocking appends in this way. Housekeeping
+-- retries each minute.
 CREATE OR REPLACE FUNCTION vatproof.ensure_partitions(p_log smallint) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE

@@ -28,7 +28,7 @@ SET search_path = vatproof, pg_temp AS $$
 $$;
 
 -- Stores a signed checkpoint of p_size events, and the tile updates since the checkpoint of p_from events: p_hashes[i] is appended to the tile
--- (p_level[i], p_index[i]), which has p_offset[i] hashes before. Returns false and stores nothing if the newest checkpoint no longer has p_from
+-- (p_level[i], p_index[i]), which already has p_offset[i] hashes. Returns false and stores nothing if the newest checkpoint no longer has p_from
 -- events. p_from is -1 for the first checkpoint, which covers the empty log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_note text,

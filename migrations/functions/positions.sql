@@ -49,7 +49,7 @@ DECLARE
   found_here int;
 BEGIN
   FOR segment IN (p_from >> 18)::int .. ((p_to - 1) >> 18)::int LOOP
-    -- OFFSET 0 keeps the inner query apart, so that it uses the index by VAT ID.
+    -- OFFSET 0 keeps the planner from merging the inner query into the outer query, so the inner query uses the index by VAT ID.
     RETURN QUERY SELECT p.position FROM (
         SELECT position, account_id, key_id, type FROM event_index
         WHERE log_id = p_log AND (position >> 18)::int = segment AND vat_id = p_vat_id OFFSET 0) p

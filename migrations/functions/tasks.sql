@@ -1,8 +1,9 @@
 -- Functions that schedule the attempts of tasks. They update only the columns of vatproof.tasks that are not derived from the log. Any number of
 -- replicas may call them concurrently.
 
--- Locks and returns a due task of an account in a member state; null without such a task. Skips tasks that wait for quota. Single validations come first, then tasks of up to 20
--- batches, starting at a random batch. Only claim_tasks calls this function, and explains p_wake_ms.
+-- Locks and returns a due task of an account in a member state; null without such a task. Skips tasks that wait for quota. Single validations
+-- come first, then tasks of up to 20 batches, starting at a random batch. Only claim_tasks calls this function; the comment of claim_tasks
+-- explains p_wake_ms.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   max_batches CONSTANT int := 20;
@@ -167,9 +168,10 @@ BEGIN
   END LOOP;
 END $$;
 
--- Makes tasks that wait for quota due if their key has quota again: after a change of the plan, or in a new month. Reads up to 1,000 keys after the
--- key p_after, and makes up to 1,000 tasks due, no more of a key than it has quota for. The tasks of a revoked key are all made due, to be cancelled. Returns the last key, which is null after the last key with
--- such tasks, and the number of tasks. p_meter has the same meaning as in find_callers. p_limits has the validations per month of the plans p_plans.
+-- Makes tasks that wait for quota due if their key has quota again: after a change of the plan, or in a new month. Also makes the tasks of a
+-- revoked key due, so that the task engine cancels them. One call reads up to 1,000 keys after the key p_after, and makes up to 1,000 tasks due;
+-- of a key at most as many as its remaining quota. Returns the key after which the next call continues (null after the last key), and the number
+-- of tasks. p_meter has the same meaning as in find_callers. p_limits has the validations per month of the plans p_plans.
 CREATE OR REPLACE FUNCTION vatproof.resume_tasks(p_log smallint, p_after uuid, p_meter text, p_plans text[], p_limits bigint[])
 RETURNS TABLE (last_key uuid, resumed int) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
