@@ -20,7 +20,7 @@ const cases: ReadonlyArray<readonly [string, ReadonlyArray<DomainEvent>, Terms, 
   ["sets the plan of a registered account", [registered], business, [changed(business)]],
   ["sets the plan of an account that signed up", [signedUp], business, [changed(business)]],
   ["sets a limit per month for the account", [registered, changed(business)], agreed, [changed(agreed)]],
-  ["removes the limit of the account together with its plan", [registered, changed(agreed)], free, [changed(free)]],
+  ["changes the plan and removes the limit of the account", [registered, changed(agreed)], free, [changed(free)]],
   [
     "removes the limit of the account and keeps its plan",
     [registered, changed(agreed)],

@@ -41,7 +41,7 @@ const claimed = ApiKeyClaimed.make({
   issued_at: at
 })
 
-describe("claiming a key", () => {
+describe("claiming an API key", () => {
   it("records an event for both accounts, and moves the key from the agent's account to the claiming account", () => {
     const decided = Result.getOrThrow(claimKey({ claimer, holder }, asked, now))
     assert.deepStrictEqual(decided, { released: [released], claimed: [claimed] })

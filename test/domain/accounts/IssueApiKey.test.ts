@@ -15,11 +15,11 @@ import {
   verified
 } from "#test/support/AccountHistory.ts"
 
-describe("issuing a key", () => {
+describe("issuing an API key", () => {
   const issue = (state: ReturnType<typeof given>, now = start, candidates = [candidate("svc_live_new")]) =>
     issueKey(state, { candidates, now })
 
-  it("records an event with the id, the prefix and the SHA-256 of the key, but without the key and its name", () => {
+  it("records an event with the id, the prefix and the SHA-256 of the key, but without the key itself and its label", () => {
     const decided = Result.getOrThrow(issue(given(signedUp, verified)))
     const expected = ApiKeyIssued.make({ account_id, key_id: "new svc_live_new", prefix: "svc_live_new", key_sha256: "11" })
     assert.deepStrictEqual(decided?.event, expected)

@@ -3,7 +3,7 @@ import { Result } from "effect"
 import { revokeKey } from "#domain/accounts/RevokeApiKey.ts"
 import { given, issued, refusal, revoked, signedUp, verified } from "#test/support/AccountHistory.ts"
 
-describe("revoking a key", () => {
+describe("revoking an API key", () => {
   it("records one event", () => {
     const decided = revokeKey(given(signedUp, verified, issued("svc_live_aaa")), "svc_live_aaa", "owner")
     assert.deepStrictEqual(Result.getOrThrow(decided), [revoked("svc_live_aaa")[0]])

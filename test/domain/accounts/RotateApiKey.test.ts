@@ -21,7 +21,7 @@ const rotated = (prefix: string, to: string, at = start): Happened => [
   at
 ]
 
-describe("rotating a key", () => {
+describe("rotating an API key", () => {
   const rotate = (state: ReturnType<typeof given>, keepsFormer = true, prefix = "svc_live_new") =>
     rotateKey(state, { keyId: "key svc_live_aaa", candidates: [candidate(prefix)], keepsFormer, now: start })
   const facts = { account_id, key_id: "key svc_live_aaa", prefix: "svc_live_new", key_sha256: "11" }

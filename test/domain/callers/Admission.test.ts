@@ -42,7 +42,7 @@ const outdated = (times: number) => {
   }
 }
 
-it.effect("Admission reads an outdated cached answer again and repeats the call", function* () {
+it.effect("Admission reads an outdated cached answer again and retries the call", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(2)
   let refreshed = 0
@@ -51,7 +51,7 @@ it.effect("Admission reads an outdated cached answer again and repeats the call"
   assert.deepStrictEqual([attempts(), refreshed], [3, 2])
 })
 
-it.effect("Admission repeats a call at most five times while the cached answer is outdated", function* () {
+it.effect("Admission retries a call at most five times while the cached answer is outdated", function* () {
   const { withCaller } = yield* admissionAt(0)
   const { attempts, use } = outdated(Infinity)
   const failure = yield* Effect.flip(withCaller(newCall(), Effect.void, () => use("answer")))
@@ -59,7 +59,7 @@ it.effect("Admission repeats a call at most five times while the cached answer i
   assert.strictEqual(attempts(), 6)
 })
 
-it.effect("Admission counts a call once, even if it repeats the call", function* () {
+it.effect("Admission counts a call once, even if the call is retried", function* () {
   const { count, countWork, counted, isCountedFirst, withCaller } = yield* admissionAt(0)
   const call = newCall()
   const { use } = outdated(3)
@@ -73,7 +73,7 @@ it.effect("Admission counts a call once, even if it repeats the call", function*
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("Admission counts the rejected calls of a caller over the quota in its rate limit", function* () {
+it.effect("Admission counts a call before its append if the caller's last call was refused", function* () {
   const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
   const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
   yield* Effect.flip(ask(newCall()))

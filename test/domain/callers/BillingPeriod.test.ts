@@ -20,7 +20,7 @@ describe("a billing period", () => {
     assert.deepStrictEqual(periodOf(now), period)
   })
 
-  it("is a month in UTC, whatever the time zone of the time", () => {
+  it("is a month in UTC, even for a time in another time zone", () => {
     // 23:30 UTC in October, and 00:30 UTC in November.
     assert.strictEqual(periodOf("2026-11-01T00:30:00+01:00")[0], "2026-10")
     assert.strictEqual(periodOf("2026-10-31T23:30:00-01:00")[0], "2026-11")

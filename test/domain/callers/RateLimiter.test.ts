@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { rateWindow } from "#domain/callers/RateLimiter.ts"
 
-describe("the rate window of a minute", () => {
-  it("reports its end in seconds, rounded up so that no retry is too early", () => {
+describe("a rate window", () => {
+  it("reports its remaining time in seconds, rounded up so that no client retries too early", () => {
     assert.deepStrictEqual(rateWindow(10, 3, 41_001), { limit: 10, remaining: 7, resetSeconds: 42 })
     assert.strictEqual(rateWindow(10, 3, 0).resetSeconds, 1)
   })
@@ -12,7 +12,7 @@ describe("the rate window of a minute", () => {
     assert.strictEqual(rateWindow(10, 2, 60_004).resetSeconds, 60)
   })
 
-  it("has a negative remainder if the limit is exceeded", () => {
+  it("reports a negative number of remaining calls if the limit is exceeded", () => {
     assert.strictEqual(rateWindow(10, 12, 5_000).remaining, -2)
   })
 })

@@ -24,11 +24,11 @@ describe("likelyName", () => {
     ["x", null],
     ["", null],
     ["FORCE_LIVE", null]
-  ])('suggests for the unknown name "%s": %s', (name, likely) => {
+  ])('for the unknown name "%s" returns the known name %s', (name, likely) => {
     assert.strictEqual(Option.getOrNull(likelyName(name, known)), likely)
   })
 
-  it("suggests nothing for a known name", () => {
+  it("returns no suggestion for a known name", () => {
     for (const name of known) assert.isTrue(Option.isNone(likelyName(name, known)))
   })
 })

@@ -77,7 +77,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
   return { queue, ended, isIdle: () => due.length === 0 }
 })
 
-/** A RateLimiter in memory with the daily budget of calls, and with slots that are taken for their time. */
+/** A RateLimiter in memory: a daily budget of calls, and one slot per bucket, which stays taken for the length of the window. */
 const limits = Layer.effect(
   RateLimiter,
   Effect.map(Clock.Clock, (clock) => {
@@ -144,7 +144,6 @@ const status: SourcesStatus = {
   failoverActive: false
 }
 
-/** The task engine with a queue and validations. */
 const engine = (queue: Layer.Layer<TaskQueue>, validations: Layer.Layer<ValidateVatId>) => {
   const identity = { refreshKeyId: () => Effect.succeed(caller), byAddress: () => assert.fail("every item has a key") }
   const sources = Layer.mock(Sources, { status: Effect.succeed(status) })
@@ -207,8 +206,8 @@ const simulate = Effect.fnUntraced(function* (items: number, perDay: number) {
   }
 })
 
-describe("many batch items of one member state whose register answers in a second", () => {
-  it.effect("take at most 1.2 hours for 36,000 items, with ten concurrent calls", function* () {
+describe("the task engine, for a member state whose register answers in a second,", () => {
+  it.effect("answers 36,000 tasks in at most 1.2 hours with ten concurrent calls", function* () {
     const items = 36_000
     const { callsOn, maxRunning, seconds } = yield* simulate(items, unlimited)
     assert.isAtMost(seconds, 1.2 * 3_600)
@@ -216,7 +215,7 @@ describe("many batch items of one member state whose register answers in a secon
     assert.deepStrictEqual(callsOn, [items])
   })
 
-  it.effect("leave a fifth of the daily budget of VIES calls to synchronous requests", function* () {
+  it.effect("leaves a fifth of the daily budget of VIES calls to synchronous requests", function* () {
     yield* TestClock.adjust("22 hours")
     const { callsOn, maxRunning } = yield* simulate(2_000, 2_000)
     assert.isAtMost(maxRunning, slots)
@@ -224,14 +223,18 @@ describe("many batch items of one member state whose register answers in a secon
   })
 })
 
-describe("a task whose attempt is refused", () => {
+describe("the task engine", () => {
   it.effect.each([
-    ["its key was revoked", "key_revoked", new InvalidApiKey({})],
-    ["the plan includes no confirmations any more", "not_allowed", new PaidPlanRequired({ plan: "free", limit: 10 })],
-    ["it needs an API key", "not_allowed", new ApiKeyRequired({ message: "" })],
-    ["such VAT IDs are not confirmed any more", "not_allowed", new ConfirmationUnsupported({ message: "" })],
-    ["its requester is not accepted any more", "not_allowed", new InvalidRequester({})]
-  ] as const)("because %s ends with the reason %s", function* ([_, reason, refusal]) {
+    ["the API key of the task was revoked", "key_revoked", new InvalidApiKey({})],
+    [
+      "the plan of the API key no longer includes confirmations",
+      "not_allowed",
+      new PaidPlanRequired({ plan: "free", limit: 10 })
+    ],
+    ["the validation needs an API key", "not_allowed", new ApiKeyRequired({ message: "" })],
+    ["the operator no longer allows confirmations of the VAT ID", "not_allowed", new ConfirmationUnsupported({ message: "" })],
+    ["the requester is no longer accepted", "not_allowed", new InvalidRequester({})]
+  ] as const)("closes a task if %s, with the reason %s", function* ([_, reason, refusal]) {
     const { ended, queue } = yield* makeQueue(1)
     yield* Effect.scoped(
       Effect.gen(function* () {
@@ -244,7 +247,7 @@ describe("a task whose attempt is refused", () => {
 })
 
 describe("a task about a German VAT ID", () => {
-  it.effect("asks the BZSt again after five minutes while the daily budget of VIES calls is spent", function* () {
+  it.effect("is retried with the BZSt after five minutes while the daily budget of VIES calls is spent", function* () {
     yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T09:00:00Z")))
     const { queue } = yield* makeQueue(1)
     const clock = yield* Clock.Clock
@@ -281,8 +284,8 @@ describe("a task whose question a source rejects", () => {
   const down = { ...attempt, source: "vies", outcome: "member_state_unavailable", code: "MS_UNAVAILABLE" } as const
 
   it.effect.each([
-    ["is not tried again for most of a day if every source rejects it", [rejected, refused], 1],
-    ["is tried again soon if another source had an outage", [down, refused], 38]
+    ["is not retried for 18 hours if every source rejects the question", [rejected, refused], 1],
+    ["is retried about every 30 minutes if the other source has an outage", [down, refused], 38]
   ] as const)("%s", function* ([_, attempts, count]) {
     yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T09:00:00Z")))
     const { queue } = yield* makeQueue(1)

@@ -26,8 +26,8 @@ const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => 
   return slots === undefined ? null : [slots.slots, slots.wakeMs]
 }
 
-describe("the number of concurrent tasks of a member state", () => {
-  it("is zero while the register is unavailable, and one while it is degraded", () => {
+describe("TaskPacing", () => {
+  it("runs no task of a member state while its register is unavailable, and one task while the register is degraded", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     assert.isNull(placesOf(pacing, 0))
@@ -37,7 +37,7 @@ describe("the number of concurrent tasks of a member state", () => {
     assert.isNull(placesOf(pacing, 1_000))
   })
 
-  it("is two after the register's recovery, and doubles after that many answers, up to ten", () => {
+  it("runs two tasks of a member state after its register's recovery, and doubles the number after as many answers, up to ten", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)
@@ -51,7 +51,7 @@ describe("the number of concurrent tasks of a member state", () => {
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
   })
 
-  it("includes tasks that are not due but were last tried before the register's recovery, until all of them are claimed", () => {
+  it("claims tasks before they are due after their register's recovery, until a claim finds fewer tasks than slots", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)

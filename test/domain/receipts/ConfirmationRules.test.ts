@@ -33,7 +33,7 @@ const outcome = (caller: Caller, vatId: typeof german, requesterVatId: string | 
   })
 
 describe("a qualified confirmation", () => {
-  // From row to row, the reasons for a refusal are removed one after the other.
+  // The rows follow the order of the rules: the first row violates all rules, the last rows violate none.
   it.each([
     [anonymous, austrian, null, "ApiKeyRequired"],
     [onPlan("free"), austrian, null, "PaidPlanRequired"],

@@ -17,7 +17,7 @@ import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 
 const noon = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 
-describe("the result of a comparison", () => {
+describe("the result of comparing a company field", () => {
   it("has one word for each of the BZSt's letters", () => {
     const expected = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const
     for (const letter of MatchLetter.literals) {

@@ -78,7 +78,7 @@ it.effect("RecordCharge records nothing for a revoked key", function* () {
   assert.lengthOf(refused, 1)
 })
 
-it.effect("RecordCharge fails if it reads the caller again and the charge computed from the new data is refused", function* () {
+it.effect("RecordCharge fails if the caller has lost its paid plan in the meantime", function* () {
   const { record, refused } = yield* recordFrom(1)
   const onlyAtFirst = (caller: Charge["caller"]) =>
     caller._tag === "Key" && caller.epoch === 0

@@ -25,8 +25,8 @@ const outageWith = (attempts: ReadonlyArray<Attempt>) =>
 const outage = outageWith([])
 
 /**
- * The answer that the process caches, the newest answer in the database (by default the same), whether answers from now are fresh, and
- * whether the sources answer.
+ * A test case. `stored` is the answer that the process caches, `newest` the answer in the database (by default the same).
+ * `isFresh` is true if cached answers are fresh, and `answers` if the sources answer.
  */
 interface Case {
   readonly stored: Option.Option<StoredAnswer>
@@ -115,19 +115,22 @@ it.effect("ValidateVatId reuses one event object for repeated cached validations
   assert.strictEqual(yield* validated(null), first)
 })
 
-/** An answer that is older than all that are fresh. */
+/** An answer that is too old to be fresh. */
 const outdated: StoredAnswer = {
   position: 3,
   asOf: 3,
   answer: { ...sourceAnswer, answered_at: DateTime.subtract(sourceAnswer.answered_at, { days: 1_001 }) }
 }
 
-it.effect("reads the newest answer from the database if the answer that the process caches is not fresh", function* () {
-  const validated = yield* recorded({ ...cached, stored: Option.some(outdated), newest: stored })
-  assert.containSubset((yield* validated(null))?.data, { served: "cache", answer_position: 7 })
-})
+it.effect(
+  "ValidateVatId reads the newest answer from the database if the answer in the cache of the process is not fresh",
+  function* () {
+    const validated = yield* recorded({ ...cached, stored: Option.some(outdated), newest: stored })
+    assert.containSubset((yield* validated(null))?.data, { served: "cache", answer_position: 7 })
+  }
+)
 
-it.effect("returns the newest answer in the database as stale if no source answers", function* () {
+it.effect("ValidateVatId returns the newest answer in the database as stale if no source answers", function* () {
   const validated = yield* recorded({ ...cases.stale, stored: Option.some(outdated), newest: stored })
   assert.containSubset((yield* validated(null))?.data, { served: "stale", answer_position: 7 })
 })
@@ -140,8 +143,11 @@ const spent: Attempt = {
   duration_ms: 0
 }
 
-it.effect("an older answer is served while the budget of VIES is spent, but not to an accepted validation", function* () {
-  const overspent = { ...cases.stale, outage: outageWith([spent]) }
-  assert.containSubset((yield* (yield* recorded(overspent))(null))?.data, { served: "stale" })
-  assert.isUndefined(yield* (yield* recorded({ ...overspent, isTask: true }))(null))
-})
+it.effect(
+  "ValidateVatId returns a stale answer while the budget of VIES calls is spent, except for an accepted validation",
+  function* () {
+    const overspent = { ...cases.stale, outage: outageWith([spent]) }
+    assert.containSubset((yield* (yield* recorded(overspent))(null))?.data, { served: "stale" })
+    assert.isUndefined(yield* (yield* recorded({ ...overspent, isTask: true }))(null))
+  }
+)

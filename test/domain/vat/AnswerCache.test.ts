@@ -19,7 +19,7 @@ const answered = (valid: boolean, before: Duration.Input): Answer => ({
   answered_at: DateTime.subtractDuration(now, before)
 })
 
-describe("an answer", () => {
+describe("a cached answer", () => {
   it.each([
     [true, "0 millis", true],
     [true, "23 hours", true],
@@ -28,11 +28,11 @@ describe("an answer", () => {
     [false, "0 millis", true],
     [false, justUnder(freshness.invalid), true],
     [false, "1 hour", false]
-  ] as const)("(valid: %s) from %s ago is fresh: %s", (valid, ago, fresh) => {
+  ] as const)("with `valid: %s` and an age of %s is fresh: %s", (valid, ago, fresh) => {
     assert.strictEqual(isFresh(answered(valid, ago), freshness, nowMs), fresh)
   })
 
-  it("may be served stale for 30 days, valid or not", () => {
+  it("may be served as stale for 30 days, whether it says valid or invalid", () => {
     for (const valid of [true, false]) {
       assert.isTrue(isServableStale(answered(valid, justUnder(freshness.stale)), freshness, nowMs))
       assert.isFalse(isServableStale(answered(valid, "30 days"), freshness, nowMs))
@@ -49,15 +49,15 @@ describe("an answer", () => {
     assert.isFalse(isServableStale(ahead, freshness, nowMs))
   })
 
-  // The day begins at 23:00 UTC in winter.
+  // In winter a German day begins at 23:00 UTC.
   it.each([
     ["2026-11-24T11:00:00Z", "2026-11-25", "2026-11-24T22:59:59Z", true],
     ["2026-11-24T11:00:00Z", "2026-11-25", "2026-11-24T23:00:00Z", false],
     ["2026-11-24T11:00:00Z", "2026-11-25", "2026-12-20T12:00:00Z", false],
     ["2026-11-24T11:00:00Z", "2026-12-01", "2026-11-25T12:00:00Z", true],
-    // It was valid before: evatr-2006.
+    // evatr-2006: the VAT ID was valid from 2010 and is invalid now.
     ["2026-11-24T11:00:00Z", "2010-01-01", "2026-11-25T12:00:00Z", true]
-  ] as const)("from %s that says that the VAT ID is valid from %s is served at %s: %s", (at, valid_from, time, isServed) => {
+  ] as const)("of %s, which says invalid with `valid_from` %s, may be served at %s: %s", (at, valid_from, time, isServed) => {
     const answer = { ...sourceAnswer, valid: false, answered_at: DateTime.makeUnsafe(at), valid_from }
     const allDay = { ...freshness, invalid: Duration.days(60), stale: Duration.days(60) }
     assert.strictEqual(isFresh(answer, allDay, Date.parse(time)), isServed)
@@ -120,7 +120,7 @@ describe("the answers that a process caches", () => {
     assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
   })
 
-  it.effect("are at most 20,000, and the least recently used one is evicted", function* () {
+  it.effect("are at most 20,000: beyond that the least recently used answer is evicted", function* () {
     const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
     const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
     yield* Effect.forEach(vatIds, cache.newest, { discard: true })

@@ -55,28 +55,28 @@ const examples: Readonly<Record<string, Examples>> = {
   }
 }
 
-describe("the member states", () => {
-  it("include the 27 member states and Northern Ireland, each under its VAT prefix", () => {
+describe("the table of member states", () => {
+  it("includes the 27 member states and Northern Ireland, each under its VAT prefix", () => {
     assert.deepStrictEqual([...memberStates.keys()].toSorted(), Object.keys(examples).toSorted())
     for (const [prefix, state] of memberStates) assert.strictEqual(state.prefix, prefix)
   })
 
-  it("have ISO codes that differ from the VAT prefix only for Greece", () => {
+  it("has ISO codes that differ from the VAT prefix only for Greece", () => {
     for (const { alpha2, prefix } of memberStates.values()) assert.strictEqual(alpha2, examples[prefix]?.alpha2 ?? prefix)
   })
 
   for (const [prefix, { bad, good }] of Object.entries(examples)) {
     const matches = (number: string) => memberStates.get(prefix)?.pattern.test(number)
 
-    it.each(good)(`${prefix} accepts %s`, (number) => {
+    it.each(good)(`accepts the number %s after the prefix ${prefix}`, (number) => {
       assert.isTrue(matches(number))
     })
 
-    it.each(bad)(`${prefix} rejects "%s"`, (number) => {
+    it.each(bad)(`rejects the number "%s" after the prefix ${prefix}`, (number) => {
       assert.isFalse(matches(number))
     })
 
-    it(`${prefix} rejects a number with other characters around it`, () => {
+    it(`rejects white space and control characters around a number after the prefix ${prefix}`, () => {
       for (const number of good) {
         for (const more of [`${number}\n`, `\n${number}`, ` ${number}`, `${number}\u0000`]) assert.isFalse(matches(more), more)
       }

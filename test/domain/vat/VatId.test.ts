@@ -82,7 +82,7 @@ describe("a VAT ID", () => {
     ["a number with an emoji digit", "DE1️⃣23456789"],
     ["the JavaScript property name __proto__", "__proto__"],
     ["the JavaScript property name constructor", "constructor"]
-  ])("cannot be %s", (_, input) => {
+  ])("is rejected if it is %s", (_, input) => {
     assert.isNull(valueOf(input))
   })
 

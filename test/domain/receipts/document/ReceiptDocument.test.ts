@@ -48,7 +48,7 @@ describe("a receipt as a document", () => {
     assert.deepStrictEqual(english, german)
   })
 
-  it.each(receiptLanguages)("shows every stored fact (%s)", (language) => {
+  it.each(receiptLanguages)("shows every stored fact in the language %s", (language) => {
     const record = receiptRecord({ record: { validFrom: "2010-01-31", validUntil: "2020-12-01" } })
     const text = readable(receiptDocument(record, language))
     const { input, result, ...receipt } = record.receipt
@@ -163,7 +163,7 @@ describe("a receipt as a document", () => {
     assert.deepStrictEqual(compared({ input: { ...one, company_name: "" } }), ["good", "Company data: none was supplied."])
   })
 
-  it("escapes invisible characters and those that change the text direction", () => {
+  it("escapes invisible characters, and characters that change the text direction", () => {
     const document = receiptDocument(
       receiptRecord({ input: { company_name: "a\u202Egpj.exe\u0000b\u00ADc\u2028d\u{E0001}e" } }),
       "en"
