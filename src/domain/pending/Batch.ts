@@ -15,8 +15,9 @@ export const batchExpiry = Duration.days(35)
 const batchFields = { batch_id: Schema.String, account_id: Schema.String, key_id: Schema.String }
 
 /**
- * A batch was accepted. The id of the event is the id of the batch. Later events store the items. `malformed` counts the items without a readable VAT ID,
- * `duplicates` the items that repeat the VAT ID of an earlier one. `request_hash` is a keyed hash of the items; null without an Idempotency-Key.
+ * A batch was accepted. The id of the event is the id of the batch. Later events store the items. `malformed` counts the items
+ * without a readable VAT ID, `duplicates` the items that repeat the VAT ID of an earlier item. `request_hash` is a keyed hash of
+ * the items; null without an Idempotency-Key.
  */
 export const BatchAccepted = DomainEvent.define(
   "BatchAccepted",
@@ -116,7 +117,7 @@ export interface TaskCounts {
   readonly longestQueue: number
 }
 
-/** An accepted batch with its progress. `isPaused`: tasks wait for quota, and the quota of the key is used up. */
+/** An accepted batch with its progress. `isPaused` is true if tasks of the batch wait for quota, and the quota of the key is used up. */
 export interface BatchRecord extends BatchFacts {
   readonly isPaused: boolean
   readonly counts: TaskCounts & { readonly pending: number }

@@ -16,8 +16,8 @@ import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 /** Polling interval for batches that other replicas accepted, or left unfinished when they stopped. */
 const poll = Duration.seconds(1)
 /**
- * Returns the pause after the append of a chunk: twice the duration of the
- * append. During the append other writers wait for the lock of the log.
+ * Returns the pause after the append of a chunk: twice the duration of the append. Other appends wait for the lock of the log
+ * while a chunk is appended, so the pause lets them run.
  */
 const pauseAfter = (duration: Duration.Duration) => Duration.min(Duration.times(duration, 2), Duration.millis(500))
 /** Limits on the recording of cached answers: chunks in the queue, concurrent chunks, and concurrent items per chunk. */
@@ -79,8 +79,9 @@ const make = Effect.gen(function* () {
   const signals = yield* TaskSignals
   const recordCached = yield* makeRecordCached
   const opened = yield* Queue.bounded<OpenedChunk>(maxQueued)
-  /** The batch of the last appended chunk, and the position up to which all cancelled batches have no pending items. */
+  /** The batch of the last appended chunk. The next chunk belongs to the batch with the next id. */
   let lastBatch = "00000000-0000-0000-0000-000000000000"
+  /** Position in the log. Batches that were cancelled up to this position have no pending items. */
   let endedUpTo = -1
 
   const open = Effect.gen(function* () {
@@ -110,9 +111,7 @@ const make = Effect.gen(function* () {
 
   const recordNext = Effect.flatMap(Queue.take(opened), (chunk) =>
     recordCached(chunk).pipe(
-      logDefects(
-        "Recording cached answers for items of a batch failed unexpectedly; the items are answered later without the cache"
-      )
+      logDefects("Recording cached answers for items of a batch failed unexpectedly; the task engine answers these items later")
     )
   )
   yield* Effect.forkScoped(Effect.forever(recordNext)).pipe(Effect.replicateEffect(parallel.chunks))

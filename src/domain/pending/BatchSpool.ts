@@ -57,8 +57,8 @@ export class BatchSpool extends Context.Service<
      */
     readonly openNext: (after: string) => Effect.Effect<OpenedChunk | null, StoreUnavailable>
     /**
-     * Lets the task engine try the open items of a chunk after `wait`. Without this call it tries them 30 s after their append. `failure` is the
-     * reason for the wait; null without a reason.
+     * Lets the task engine try the open items of a chunk after `wait`. Without this call the engine tries them 30 s after their
+     * append. `failure` is the reason for the wait; null without a reason.
      */
     readonly release: (
       chunk: OpenedChunk,

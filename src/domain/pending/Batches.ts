@@ -30,15 +30,15 @@ export interface BatchSubmission<E, R> {
   readonly wait: Duration.Duration
 }
 
-/** Polling interval of a client that waits for the end of a batch. */
+/** Polling interval while a client waits for the end of a batch. */
 const pollEvery = Duration.millis(200)
 /** Maximum time that a cancellation waits until no item is pending. */
 const cancelWait = Duration.seconds(5)
-/** Maximum number of waiting clients per replica. Further ones get a response at once. */
+/** Maximum number of waiting clients per replica. Further clients get a response at once. */
 const maxWaiting = 500
 /**
- * Maximum number of concurrent uploads per replica, and of one API key, whose slow uploads must not block other keys. Each upload keeps
- * the VAT IDs of its items in memory.
+ * Limits on concurrent uploads: per replica, because each upload keeps its VAT IDs in memory, and per API key, so that slow
+ * uploads of one key do not block other keys.
  */
 const uploadBounds = { concurrency: 16, capacity: 16, perKey: 2 }
 const tooManyUploads = new RateLimitExceeded({

@@ -22,7 +22,7 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 /**
  * A validation that a client submits. If there is no answer within `wait`, the response is the pending validation. `wait` is null
  * if the client accepts no pending validation. `matchFormat` is the format of the response to a GET; null for a POST. It must be
- * the same in all requests with one Idempotency-Key, so a key is valid for only one of the two methods.
+ * the same in all requests with one Idempotency-Key, so a GET and a POST cannot share a key.
  */
 export interface Submission {
   readonly caller: KeyCaller
@@ -51,7 +51,7 @@ interface Stored {
 
 /** Polling interval for a waiting client, because another replica may close its task. */
 const pollEvery = Duration.millis(500)
-/** Maximum number of waiting clients per replica. Further ones get a response at once. */
+/** Maximum number of waiting clients per replica. Further clients get a response at once. */
 const maxWaiting = 2_000
 
 const makeAwaitClosed = Effect.gen(function* () {
@@ -106,8 +106,8 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Returns the record of a task that was just stored, the same as a later read returns. If possible, it uses the known answer
-   * and reads no events.
+   * Returns the record of a task that was just stored. A later read returns the same record. If possible, the function uses the
+   * known answer and reads no events.
    */
   const recordOf = Effect.fnUntraced(function* ({ answer, keyId, requestHash, taskId, wait }: Stored) {
     const summary = answer === null && Duration.isPositive(wait) ? Option.none() : yield* reader.summary(keyId, taskId)
@@ -143,7 +143,8 @@ const make = Effect.gen(function* () {
     const work = submitTask(submission, taskId, requestHash)
     const repeated = Effect.map(get(keyId, taskId, wait ?? Duration.zero), (record): Submitted => ({ record, isReplayed: true }))
     if (Option.isSome(before)) return yield* repeated
-    // `validate` may call a source for seconds, so a lease keeps other requests with the same key out. `accept` only stores the task.
+    // `validate` may wait seconds for a source, so a lease rejects concurrent requests with the same Idempotency-Key. `accept`
+    // needs no lease, because it only stores the task.
     return yield* (wait === null ? once(taskId, work) : work).pipe(
       Effect.map((record): Submitted => ({ record, isReplayed: false })),
       Effect.catchTag("AlreadyRecorded", () => Effect.andThen(replay(keyId, taskId, requestHash), repeated))

@@ -24,7 +24,7 @@ import { ValidateVatId, type ValidationFailure } from "#domain/validation/Valida
 const poll = Duration.seconds(1)
 /** Minimum interval between two claims of a replica, because each claim reads the tasks of all member states. */
 const betweenClaims = Duration.millis(50)
-/** Interval between two searches for tasks that waited for quota and can continue, because their key has quota again. */
+/** Interval between searches for tasks that waited for quota and whose API key has quota again. */
 const resumeEvery = Duration.seconds(5)
 /** Interval at which leases are extended: a third of their length (PgTaskQueue). */
 const heartbeat = Duration.seconds(10)
@@ -61,11 +61,11 @@ const makeAttempt = Effect.gen(function* () {
     if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
     const { limit, used } = yield* identity.refreshKeyId(keyId)
     const isForBzst = request.company !== null || vatId.startsWith("DE")
-    // Other company data is another question. Its keyed hash keeps the data out of the table of rate limits.
+    // The question includes a keyed hash of the company data, which keeps the data itself out of the table of rate limits.
     const company = request.company === null ? "" : keyedHash.of("bzst", JSON.stringify(request.company))
     const question = `${vatId}/${request.requesterVatId ?? ""}/${company}`
     const bzstWait = isForBzst ? yield* bzstPacing(question, task.attempts) : Duration.zero
-    // Only the BZSt issues qualified confirmations.
+    // Only the BZSt issues qualified confirmations, so the task waits until the BZSt may be called.
     if (request.company !== null && Duration.isPositive(bzstWait))
       return { _tag: "Waits", failure: null, wait: bzstWait } as const
     return yield* validate({
@@ -110,7 +110,7 @@ const makeAttempt = Effect.gen(function* () {
   })
 })
 
-/** Outcomes of attempts at which a source rejected the question, and probably rejects it again. */
+/** Outcomes of calls in which a source rejected the question. The source would probably reject it again. */
 const rejections: ReadonlySet<Attempt["outcome"]> = new Set(["input_rejected", "requester_rejected", "refused"])
 
 const failureOf = (attempts: ReadonlyArray<Attempt>) => {
@@ -119,12 +119,12 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
 }
 
 /**
- * Tasks that wait for the budget of the next day become due at random times in this interval after midnight (UTC), so that they
- * do not delay other tasks.
+ * Tasks that wait for the budget of the next day become due at random times in this interval after midnight (UTC), because
+ * thousands of tasks due at once would delay other tasks.
  */
 const budgetSpread = Duration.minutes(10)
 
-/** Waits until the budget of the next day, or for `bzstWait` if it is positive: after that the BZSt may answer without a budget. */
+/** Waits for the next day's budget of VIES calls. A positive `bzstWait` can end the wait earlier: calls of the BZSt need no budget. */
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable, bzstWait: Duration.Duration) =>
   Effect.map(Random.next, (random): Outcome => {
     const nextBudget = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))

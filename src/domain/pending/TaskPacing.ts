@@ -10,7 +10,7 @@ import type { MemberStateStatus } from "#domain/vat/Sources.ts"
 const slots = { first: 2, max: 10 }
 /** Maximum number of concurrent tasks of a replica. */
 const maxRunning = 200
-/** Minimum interval between tasks that probe a register. */
+/** A waiting task may probe a degraded register this long after the task's last attempt. */
 const probeEveryMs = 5_000
 /** Interval at which the state of the registers is read. */
 const observeEveryMs = 250
@@ -22,7 +22,7 @@ interface Pace {
   /** Number of answers since `limit` was set. */
   answered: number
   state: MemberStateStatus["state"]
-  /** Time of the register's recovery while tasks still wait for it; otherwise null. */
+  /** Time of the register's recovery; null once no more tasks wait for the register. */
   recoveredMs: number | null
 }
 
@@ -32,7 +32,7 @@ export const make = () => {
     paces.set(memberState, { memberState, running: 0, limit: slots.first, answered: 0, state: "operational", recoveredMs: null })
   }
   let observedMs = -observeEveryMs
-  /** The slots that the last claim asked for. */
+  /** The slots that the last claim requested. */
   let requested: ReadonlyArray<TaskSlots> = []
 
   const limitOf = ({ limit, state }: Pace) => (state === "operational" ? limit : state === "degraded" ? 1 : 0)

@@ -59,8 +59,8 @@ export class TaskQueue extends Context.Service<
      */
     readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Makes tasks that wait for quota due if their key has quota again, at most 1,000. Returns their number. Each call continues with the
-     * keys after those of the previous call.
+     * Makes up to 1,000 tasks due that wait for quota and whose key has quota again. Returns their number. Each call continues
+     * after the last key of the previous call.
      */
     readonly resume: Effect.Effect<number, StoreUnavailable>
     /** Reads the accepted validation of a task. */

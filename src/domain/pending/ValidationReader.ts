@@ -32,7 +32,7 @@ export interface ValidationRecord extends ValidationSummary {
   readonly reason: string | null
 }
 
-/** A page of validations, newest first. `before` is the position after which the page starts; null for the first page. */
+/** A page of validations, newest first. `before` is the position below which the page starts; null for the first page. */
 export interface ValidationPageRequest {
   readonly keyId: string
   readonly states: ReadonlyArray<ValidationState>
