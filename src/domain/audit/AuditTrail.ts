@@ -13,7 +13,7 @@ export class NotInLog extends Schema.TaggedError<NotInLog>()("NotInLog", { missi
 /** The event is stored, but no signed checkpoint covers it yet. */
 export class NotSignedYet extends Schema.TaggedError<NotSignedYet>()("NotSignedYet", { position: Schema.Int }) {
   override get message() {
-    return `No signed checkpoint covers position ${this.position} yet: ask again in a second`
+    return `No signed checkpoint covers position ${this.position} yet; retry in a second`
   }
 }
 

@@ -6,8 +6,8 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 export type EvidenceKind = "answer" | "event" | "scrub"
 
 /**
- * Stored evidence differs from what was signed, so it is not served. It is a defect, because clients cannot react to it. The response
- * has the code EVIDENCE_ALTERED.
+ * Stored evidence differs from the signed evidence, so it is not served. The error is a defect (`Effect.die`), because no caller
+ * can handle it. The response has the code EVIDENCE_ALTERED.
  */
 export class EvidenceAltered extends Schema.TaggedError<EvidenceAltered>()("EvidenceAltered", { finding: Schema.String }) {
   override get message() {

@@ -1,4 +1,4 @@
-/** The event that an operator adopted a log which does not continue its signed history. */
+/** The event that records the adoption of a log that does not continue its signed history. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
@@ -6,9 +6,9 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 const History = Schema.Struct({ events: Schema.Int, root: Schema.String })
 
 /**
- * An operator verified the log up to `adopted`, although the notary refused to sign it. `newest` is the newest checkpoint in the
- * database; `remembered` lists the checkpoints that the operator's machine had stored. Only checkpoints that are stored elsewhere
- * prove that the earlier history is unchanged.
+ * An operator verified the log up to `adopted` and ordered the notary to continue it, although the notary had refused to sign it.
+ * `newest` is the newest checkpoint in the database; `remembered` lists the checkpoints that the operator's machine had stored.
+ * Only checkpoints stored outside the database prove that the earlier history is unchanged.
  */
 export const LogAdopted = DomainEvent.define(
   "LogAdopted",

@@ -1,6 +1,6 @@
 /**
- * Parses the bounds of a period of the log. Auditors send them over HTTP, and operators pass them to commands: a time, or a day
- * in UTC.
+ * Parses the start and the end of a period of the log, which auditors send over HTTP and operators pass to commands. Each is a
+ * time, or a day in UTC.
  */
 import { DateTime, Option } from "effect"
 import { calendarDate } from "#domain/kernel/CalendarDate.ts"

@@ -1,4 +1,4 @@
-/** The events that record which operators read the log by a command. Such a command reads personal data, too. */
+/** The events of the commands by which operators read the log. These commands also read personal data. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 

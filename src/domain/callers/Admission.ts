@@ -16,7 +16,7 @@ export interface Call {
   readonly standing: MutableRef.MutableRef<Standing | null>
 }
 
-/** Maximum number of restarts of a call whose cached caller or answer was outdated. Each restart reads the outdated value again. */
+/** Maximum number of retries of a call whose cached caller or answer was outdated. Each retry reads the outdated value from the database. */
 const maxAttempts = 5
 /** Maximum number of entries of `refused`, the cache of callers whose last call was refused. */
 const maxRefused = 50_000
@@ -46,7 +46,7 @@ export const make = Effect.gen(function* () {
       return Effect.succeed(standing)
     })
 
-  /** Sets the standing of a refused call, and remembers that the caller's next call may be refused as well. */
+  /** Sets the standing of a refused call, and adds the caller to `refused`, because its next call is likely to be refused too. */
   const noteRefusal = (call: Call, caller: Caller, refusal: CallRefusal) => {
     refused.set(caller.stream, true)
     MutableRef.set(call.standing, refusal.standing ?? null)
@@ -88,9 +88,8 @@ export const make = Effect.gen(function* () {
     countWork,
     withCaller,
     /**
-     * Returns true if a call must be counted before its append: an earlier attempt counted it, or the caller's last call was
-     * refused. Such a call is likely to be refused again. In the append, a refused command would slow down all commands of its
-     * batch.
+     * Returns true if a call must be counted before its append: an earlier attempt counted it, or the caller's last call was refused. A call
+     * after a refusal is likely to be refused too, and a refused command slows down the append for all commands of the same group commit.
      */
     isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }

@@ -5,18 +5,21 @@
 import { Duration, Effect, Schema } from "effect"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** An earlier request with the same key had other content. */
+/** An earlier request with the same Idempotency-Key had different content. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
   override get message() {
     return "This Idempotency-Key was used for a different request; use a new key for a new request"
   }
 }
 
-/** Fails unless the hash of the stored request equals that of this request. `stored` is null for a request without a key. */
+/**
+ * Fails unless the earlier request has the same hash as this request. Always fails if `stored` is null: the earlier request had
+ * no Idempotency-Key, or it has expired.
+ */
 export const requireSame = (stored: string | null, hash: string): Effect.Effect<void, IdempotencyKeyReused> =>
   stored === hash ? Effect.void : Effect.fail(new IdempotencyKeyReused({}))
 
-/** Another request with the same key is in progress. */
+/** Another request with the same Idempotency-Key is in progress. */
 export class IdempotencyInProgress extends Schema.TaggedError<IdempotencyInProgress>()("IdempotencyInProgress", {}) {
   override get message() {
     return "A request with the same Idempotency-Key is still in progress; retry to get its answer"
@@ -24,14 +27,14 @@ export class IdempotencyInProgress extends Schema.TaggedError<IdempotencyInProgr
 }
 
 /**
- * Length of the lease on a key. It is longer than a request takes. After the crash of a replica, requests with its keys are
- * refused until the lease expires.
+ * Length of the lease on an Idempotency-Key, longer than a request takes. If a replica crashes during a request, repeated
+ * requests are refused until the lease expires.
  */
 const lease = Duration.minutes(1)
 
 /**
- * Returns a function that runs `work` while it holds the lease on `id`, the
- * computed id of a key. Fails if another request holds the lease.
+ * Returns a function that runs `work` while it holds the lease on `id`, which is computed from an Idempotency-Key. Fails if
+ * another request holds the lease.
  */
 export const makeOnce = Effect.map(
   RateLimiter,
@@ -40,7 +43,7 @@ export const makeOnce = Effect.map(
       const bucket = `idempotency/${id}`
       return Effect.gen(function* () {
         if (!(yield* acquireLease(bucket, lease))) return yield* new IdempotencyInProgress({})
-        // A lease that cannot be released expires.
+        // If the release fails, the lease expires.
         return yield* Effect.ensuring(work, Effect.ignore(releaseLease(bucket)))
       })
     }

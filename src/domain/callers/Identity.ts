@@ -13,8 +13,8 @@ export class InvalidApiKey extends Schema.TaggedError<InvalidApiKey>()("InvalidA
 }
 
 /**
- * A client's credential: an API key, or only its address (IPv4, or the /64 prefix of IPv6). `KeyId` is for background work on
- * validations that a client has submitted with the key.
+ * A client's credential: an API key, or only its address (IPv4, or the /64 prefix of IPv6). `KeyId` has the id of a key, for
+ * background work on validations that were submitted with this key.
  */
 export type Credential =
   | { readonly _tag: "Key"; readonly key: Redacted.Redacted }
@@ -29,7 +29,7 @@ export class Identity extends Context.Service<
      * both increase the identity epoch, and the statement that counts or charges a call compares it with the caller's epoch.
      */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
-    /** Returns the caller of an API key as `byKey` does, but always from the database. */
+    /** Returns the caller of an API key, always from the database. */
     readonly refresh: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     /** Returns the caller of the API key with an id, possibly from the cache. */
     readonly byKeyId: (keyId: string) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>

@@ -24,7 +24,9 @@ export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExc
 /** A stream with that name exists; nothing was stored. */
 export class StreamExists extends Schema.TaggedError<StreamExists>()("StreamExists", { stream: Schema.String }) {}
 
-/** The cached caller (`identity`) or answer (`answer`) is outdated, so nothing was stored or counted. Read it again and repeat. */
+/**
+ * The cached caller (`identity`) or answer (`answer`) is outdated, so nothing was stored or counted. Read the outdated value again and retry.
+ */
 export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()("PreconditionFailed", {
   outdated: Schema.Literals(["identity", "answer"])
 }) {}
@@ -37,7 +39,7 @@ export interface Charge {
   readonly units: 0 | 1
   /** The caller's standing if `admit` has counted the call. Null: the append counts the call. */
   readonly admitted: Standing | null
-  /** The cached answer that the event returns again. The append fails unless this is still the newest answer for the VAT ID. */
+  /** For a cache hit: the cached answer. The append fails unless it is still the newest answer for the VAT ID. */
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
   /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
@@ -46,8 +48,8 @@ export interface Charge {
 }
 
 /**
- * The computed id of an event. `accepted` is the event that accepted the validation, if both events are stored together.
- * `mayBeStored` is true if the id is computed from an Idempotency-Key, because an earlier request may have stored the event.
+ * The computed id of an event. `accepted` is the event that accepts the validation, if the same append stores it. `mayBeStored`
+ * is true if the id is computed from an Idempotency-Key, because an earlier request may have stored the event.
  */
 export interface IdentifiedEvent extends EventIdentity {
   readonly accepted?: DomainEvent | undefined

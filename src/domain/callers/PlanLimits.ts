@@ -16,7 +16,7 @@ export interface AllPlans {
   readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
 }
 
-/** The default limits, unless the operator sets others. */
+/** The default limits. The operator's settings replace them. */
 export const usualPlans: AllPlans = {
   byName: {
     free: { perMonth: 100, perMinute: 10 },

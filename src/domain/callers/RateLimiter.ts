@@ -21,8 +21,8 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
 export const rateWindowSeconds = 60
 
 /**
- * Returns the state of a window after `taken` calls. Rounds the remaining time up to seconds, so that a client does not retry too
- * early. Limits it to a minute, because a call that waits in the database after reading the clock would compute a longer time.
+ * Returns the state of a window after `taken` calls. Rounds the remaining time up to seconds, so that a client does not retry too early. Limits
+ * the remaining time to a minute, because a call that waits in the database after reading the clock would compute a longer time.
  */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
@@ -45,7 +45,10 @@ export const orTooMany =
   ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
     granted ? Effect.void : Effect.fail(new RateLimitExceeded({ message, retryAfterSeconds }))
 
-/** Whether calls fit in a budget per day (UTC) that all replicas share, the calls spent so far, and the time until the day ends. */
+/**
+ * The result of `spendBudget`: whether the calls were granted, the calls that all replicas have spent today (UTC), and the time
+ * until the day ends.
+ */
 export interface Spending {
   readonly granted: boolean
   readonly spent: number
@@ -58,8 +61,8 @@ export class RateLimiter extends Context.Service<
   RateLimiter,
   {
     /**
-     * Acquires one of `limit` slots of a sliding window in each bucket, or none at all. Joins the caller's transaction: a rollback frees
-     * the slots. Use it for small limits, because the time of each slot is stored.
+     * Acquires a slot in each bucket, or none if a bucket is full. A bucket has `limit` slots in a sliding window. Joins the
+     * caller's transaction: a rollback frees the slots. Use it for small limits, because the time of each slot is stored.
      */
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Returns what `acquireSlots` would grant now; acquires nothing. */

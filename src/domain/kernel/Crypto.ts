@@ -1,6 +1,6 @@
 /**
- * Hashes, signatures, randomness and ids. All are plain synchronous functions: the log hashes a few dozen bytes at a time, and each
- * request generates two ids, so an effect for each call would cost more than its work.
+ * Hashes, signatures, randomness and ids. All are plain synchronous functions: the log hashes a few dozen bytes at a time, and
+ * each request generates two ids, so an Effect for each call would cost more than the call itself.
  */
 import { Context, type Option } from "effect"
 

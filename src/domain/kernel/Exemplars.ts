@@ -18,7 +18,6 @@ interface Series {
 }
 
 export interface Exemplars {
-  /** Records an exemplar. */
   readonly note: (series: Series, exemplar: Exemplar) => void
   /** Returns the newest exemplar with a value above `from` and up to `to`. */
   readonly between: (series: Series, from: number, to: number) => Exemplar | undefined

@@ -1,6 +1,6 @@
 /**
  * A bounded queue for CPU-intensive work. Each piece of work belongs to a key, such as a client. Keys get free slots in turn, so
- * a key with much work does not delay the others. Work beyond a limit is rejected at once.
+ * a key with much work does not delay other keys. Work beyond a limit is rejected at once.
  */
 import { Effect, PartitionedSemaphore } from "effect"
 

@@ -1,4 +1,4 @@
-/** Finds the intended name of a misspelled query parameter or setting. Unknown names must not be ignored silently (rule 11). */
+/** Finds the intended name of a misspelled query parameter or setting. A typo is an error and not ignored (rule 11). */
 import { Option } from "effect"
 
 /** Maximum edit distance between a misspelled and the intended name. */

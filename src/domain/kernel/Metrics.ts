@@ -45,5 +45,7 @@ export const gauge = (name: string, options: InstrumentOptions) =>
 export const histogram = (name: string, boundaries: ReadonlyArray<number>, options: InstrumentOptions) =>
   family((attributes) => Metric.histogram(name, { description: options.description, boundaries, attributes }), options)
 
-/** Bucket boundaries in seconds: those of OpenTelemetry's HTTP conventions, and further ones up to the longest lookup of 35 s. */
+/**
+ * Bucket boundaries in seconds: those of OpenTelemetry's HTTP conventions, and further ones up to 40 s, because a validation takes up to 35 s.
+ */
 export const durationBoundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 15, 20, 30, 40]

@@ -22,7 +22,7 @@ export const generate = (crypto: Crypto["Service"], start: string): Effect.Effec
 
 /** Returns a secret made from random bytes, or null if too few of them are usable (about once in 10^13 calls). */
 export const fromEntropy = (start: string, entropy: Uint8Array): string | null => {
-  // 248 is the largest multiple of 62 in a byte; larger values would make some characters more likely than others.
+  // 248 is the largest multiple of 62 in a byte. Bytes from 248 are skipped, because they would make some characters more likely.
   const characters = Array.from(entropy).flatMap((byte) => (byte < 248 ? [alphabet.charAt(byte % 62)] : []))
   if (characters.length < randomLength) return null
   const body = start + characters.slice(0, randomLength).join("")

@@ -1,4 +1,4 @@
-/** The error for a database that is unreachable or rejects work. The operation made no decision. */
+/** The error for a database that is unreachable, overloaded or too slow. The client may retry. */
 import { Schema } from "effect"
 
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {

@@ -1,6 +1,6 @@
 /**
- * Links spans of background work to the requests whose events it processes. Only the spans of this process's newest appends are known:
- * events of other replicas, and older events, have no link.
+ * Links a span of background work to the requests whose events the work processes. Only the spans of this process's newest
+ * appends are known: events of other replicas, and older events, have no link.
  */
 import { Context, type Tracer } from "effect"
 

@@ -1,7 +1,7 @@
 /** Creates spans only for sampled traces. */
 import { Effect } from "effect"
 
-/** Spans capture no stack trace, because exported spans contain nothing of the source code. */
+/** Spans capture no stack trace, because exported spans must not contain paths of the source code. */
 const withoutStack = { captureStackTrace: false }
 
 /** Runs an effect in a span of its own if the trace is sampled. Most traces are not sampled, and then no span is allocated. */

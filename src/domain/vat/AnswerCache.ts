@@ -1,7 +1,4 @@
-/**
- * The newest answer of a source for each VAT ID. All replicas share it. It
- * is a projection of the log, so it is as durable as the log.
- */
+/** Caches the newest answer about each VAT ID. The cache is a projection of the log: all replicas share it, and it is as durable as the log. */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { germanDay } from "#domain/kernel/CalendarDate.ts"
 import { makeLruCache } from "#domain/kernel/LruCache.ts"
@@ -9,7 +6,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 
-/** The part of an answer that responses show, without the evidence, and the day from which the VAT ID is or was valid. */
+/** The fields of a source's answer that the cache needs. `valid_from` is the day from which the VAT ID is or was valid. */
 export const CachedAnswer = Schema.Struct({
   source: SourceName,
   valid: Schema.Boolean,
@@ -22,7 +19,7 @@ export type CachedAnswer = typeof CachedAnswer.Type
 
 /**
  * An answer and the position of its event. `asOf` is the position of the newest event about the answer: the answer itself, or its
- * erasure. An append that repeats the answer has `asOf` as a precondition.
+ * erasure. The append of a cache hit fails if `asOf` is outdated.
  */
 export interface StoredAnswer {
   readonly position: number
@@ -34,8 +31,8 @@ export class AnswerCache extends Context.Service<
   AnswerCache,
   {
     /**
-     * Returns the newest answer for a VAT ID, possibly from the cache of this process. It may be outdated: the append that
-     * repeats it checks `asOf`.
+     * Returns the newest answer for a VAT ID, possibly from the cache of this process. The cached answer may be outdated, so the
+     * append of a cache hit checks `asOf`.
      */
     readonly newest: (vatId: VatId) => Effect.Effect<Option.Option<StoredAnswer>, StoreUnavailable>
     /** Returns the newest answer for a VAT ID from the database. */
@@ -74,8 +71,8 @@ export const layerCached = Layer.effect(
 )
 
 /**
- * How long answers may be served: valid and invalid ones as fresh, and older
- * ones as stale. Ages count from the time of the source (rules 16, 18).
+ * Maximum ages of answers: of fresh answers by their verdict (`valid`, `invalid`), and of answers served as stale during an
+ * outage. Ages count from the time by the source's clock (rules 16, 18).
  */
 export interface Freshness {
   readonly valid: Duration.Duration

@@ -2,8 +2,8 @@
  * The VAT ID structures of the 27 member states and of Northern Ireland, as the Commission's VIES FAQ publishes them
  * (https://ec.europa.eu/taxation_customs/vies/#/faq, question 11; read 2026-10).
  *
- * Only the structure is checked. Check digits are not, because after a change of rules real numbers fail the public algorithms for
- * months. `[A-Z0-9+*]` stands for the published "letter, digit, + or *".
+ * Only the structure is checked. Check digits are ignored: after a member state changes its rules, real numbers fail the
+ * published algorithms for months. `[A-Z0-9+*]` stands for the published "letter, digit, + or *".
  */
 
 /**

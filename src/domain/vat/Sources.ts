@@ -68,7 +68,7 @@ export class Sources extends Context.Service<
   }
 >()("vatproof/domain/vat/Sources") {}
 
-/** Returns the name of the stream for the health of a source, as the replicas observed it. */
+/** Returns the name of the stream with the events about the health of a source. */
 export const sourceStream = (source: SourceName): string => `source-${source}`
 
 const observed = { source: SourceName, member_state: Schema.NullOr(Schema.String), replica: Schema.String }
@@ -83,7 +83,7 @@ export const SourceDegraded = DomainEvent.define(
   Schema.Struct({ ...observed, reason: Schema.NullOr(FailureReason) })
 )
 
-/** A source, or its register of a member state, failed so often that it is not used for a while. */
+/** A source, or its register of a member state, failed repeatedly, so the replica stops calling it for a while. */
 export const SourceUnavailable = DomainEvent.define(
   "SourceUnavailable",
   1,

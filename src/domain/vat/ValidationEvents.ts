@@ -4,7 +4,6 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import { Reference } from "#domain/kernel/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure, SourceName } from "#domain/vat/Verdict.ts"
 
-/** The parameters of the request. */
 const callerParameters = {
   vat_id: Schema.String,
   force_live: Schema.Boolean,
