@@ -8,15 +8,15 @@ export const linkDays = { minimum: 1, maximum: 365 }
 export const usualLinkDays = 30
 
 /**
- * Maximum number of valid links of a receipt, and of all links ever
- * created for it. Opening a link reads the events of all of them.
+ * Maximum number of valid links of a receipt, and of all links ever created for it. The limits are low, because opening a link
+ * reads the events of all links of the receipt.
  */
 const maxValid = 20
 const maxMade = 100
 /** Maximum number of events in a receipt's stream: its issue, and the creation and revocation of each link. */
 export const maxStreamLength = 1 + 2 * maxMade
 
-/** Retry-After for a receipt with too many links. Only revoking a link helps, not waiting; a minute is enough to revoke one. */
+/** Retry-After for a receipt with too many valid links. Waiting does not help: the client must revoke a link, which takes less than a minute. */
 const afterRevocationSeconds = 60
 
 /** Who created or revoked a link: the receipt's API key, or its account after a login. */
@@ -54,7 +54,7 @@ export const admitLink = (links: ReadonlyArray<ReceiptLink>, now: DateTime.Utc):
   const message =
     links.length < maxMade
       ? `A receipt has at most ${maxValid} valid links: revoke one first`
-      : `At most ${maxMade} links are created for a receipt`
+      : `At most ${maxMade} links can be created for a receipt, including revoked and expired ones`
   return Result.fail(new RateLimitExceeded({ message, retryAfterSeconds: afterRevocationSeconds }))
 }
 

@@ -24,7 +24,7 @@ export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptE
   }
 }
 
-/** A page of receipts, newest first. `before` is the position after which the page starts; null for the first page. */
+/** A page of receipts, newest first. `before` is the position below which the page starts; null for the first page. */
 export interface ReceiptPageRequest {
   readonly ownerId: string
   readonly targetVatId: string | null
@@ -32,7 +32,7 @@ export interface ReceiptPageRequest {
   readonly limit: number
 }
 
-/** `next` is the position where the next page begins, null on the last page. */
+/** `next` is the `before` of the next page; null on the last page. */
 export interface ReceiptPage {
   readonly receipts: ReadonlyArray<ReceiptSummary>
   readonly next: number | null

@@ -14,7 +14,7 @@ import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** An allowed request. `admitted` is the caller's standing after the call was counted. */
+/** A request for a confirmation that the rules allow. `admitted` is the caller's standing after the call was counted. */
 export interface ConfirmationRequest extends AdmittedConfirmation {
   readonly credential: Credential
   readonly reference: string | null
@@ -28,7 +28,7 @@ export interface ReceiptNames {
   readonly source: string
 }
 
-/** Maximum number of further attempts if a random receipt id exists already. Even one is practically never needed. */
+/** Maximum number of retries with a new receipt id if the random id exists already. A retry is practically never needed. */
 const maxIdAttempts = 5
 
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
@@ -43,8 +43,8 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   /**
-   * Returns name and address from the newest answer, or empty strings. Only VIES discloses them, for some member states; the BZSt never
-   * does. The cache of this process may still hold an erased or outdated name, so the answer comes from the database.
+   * Returns name and address from the newest answer, or empty strings. Only VIES discloses them, for some member states; the BZSt
+   * never does. The cache of this process may still hold an erased or outdated name, so the function reads the database.
    */
   const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
     const { company_address, company_name } = Option.match(yield* cache.refresh(vatId), {
@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
       const event = refusalOf(request, outcome.failure)
-      // The refusal closes the task only if the task was accepted by an earlier event.
+      // The refusal closes the task only if an earlier event accepted the task.
       const closing = identity?.accepted === undefined ? identity : undefined
       const charge = { event, units: 0, admitted, identity: closing } as const
       yield* recordCharge(credential, caller, (current) => Effect.succeed({ ...charge, caller: current })).pipe(

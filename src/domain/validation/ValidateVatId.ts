@@ -64,7 +64,7 @@ const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRul
     const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack, isBackground }))
     if (Result.isSuccess(lookup)) return yield* records.live(question, lookup.success.answer, lookup.success.attempts, admitted)
     const { attempts } = lookup.failure
-    // An accepted validation waits for the next budget, because VIES was not asked (rule 88).
+    // If the budget of VIES calls was spent, VIES was not called. An accepted validation then waits for the next budget (rule 88).
     const waitsForBudget = isBackground && attempts.some(({ code }) => code === overBudget)
     const mayBeStale = Option.isSome(stored) && isServableStale(stored.value.answer, freshness, clock.currentTimeMillisUnsafe())
     if (mayBeStale && !waitsForBudget) return yield* records.stale(question, stored.value, attempts, admitted)
@@ -130,7 +130,10 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
 
   const isFreshNow = ({ answer }: StoredAnswer) => isFresh(answer, freshness, clock.currentTimeMillisUnsafe())
 
-  /** Returns the newest answer. If the one in the cache of this process is not fresh, reads it again: a newer one may be stored. */
+  /**
+   * Returns the newest answer. If the answer in the cache of this process is not fresh, reads the database: another replica may
+   * have stored a newer answer.
+   */
   const newestAnswer = (vatId: VatIds.VatId) =>
     Effect.flatMapEager(cache.newest(vatId), (stored) =>
       Option.isNone(stored) || isFreshNow(stored.value) ? Effect.succeed(stored) : cache.refresh(vatId)
@@ -174,7 +177,7 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     accept: (request: ValidationRequest, task: ValidationTask) => answerWith({ ...request, task }, acceptAsTask(task)),
     /** Answers from the cache; otherwise records nothing and returns null. */
     answerFromCache: (request: ValidationRequest) => answerWith(request, leaveUnanswered),
-    /** Counts a call towards the limit per minute without a validation: its request is malformed, or it submits a batch. */
+    /** Counts a call that validates nothing towards the limit per minute: a malformed request, or the submission of a batch. */
     countCall: (call: Admission.Call) => withCaller(call, Effect.void, (caller) => count(call, caller))
   }
 })

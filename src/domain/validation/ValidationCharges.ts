@@ -27,7 +27,7 @@ import {
 /** Number of free validations without an answer of any source, per VAT ID and caller in a sliding hour (rule 36). */
 const uncountedOutages = { slots: 3, window: Duration.hours(1) }
 
-/** Returns a function that records a cache hit, which returns a fresh cached answer again. */
+/** Returns a function that records cache hits: validations that a fresh cached answer has answered. */
 export const makeHit = Effect.gen(function* () {
   const metering = yield* Metering
   const hits = new WeakMap<StoredAnswer, DomainEvent>()
@@ -68,7 +68,7 @@ export const makeHit = Effect.gen(function* () {
   }
 })
 
-/** Returns functions that record the other outcomes: a live or stale answer, an outage, or an accepted task. */
+/** Returns functions that record every outcome except a cache hit: a live or stale answer, an outage, or an accepted task. */
 export const make = Effect.gen(function* () {
   const rateLimiter = yield* RateLimiter
   const recordCharge = yield* RecordCharge.make
@@ -106,8 +106,8 @@ export const make = Effect.gen(function* () {
   })
 
   /**
-   * Records that no source answered, and fails with `failure`. The first outages are free; further ones are charged. An attempt
-   * to answer an accepted validation is not recorded, because it is repeated.
+   * Records that no source answered, and fails with `failure`. The first outages are free; further ones are charged. A failed
+   * attempt to answer an accepted validation is not recorded, because the task engine repeats it.
    */
   const outage = Effect.fnUntraced(function* (question: Question, failure: SourcesUnavailable, admitted: Standing) {
     const { caller, request, vatId } = question

@@ -62,7 +62,7 @@ export const validationMetrics =
 const isQuotaRefusal = (failure: unknown): failure is { readonly plan: unknown } =>
   Predicate.isTagged(failure, "QuotaExceeded") && Predicate.hasProperty(failure, "plan")
 
-/** The series for one combination of cache outcome, verdict and source. They are created once. */
+/** The series for one combination of cache outcome, verdict and source. Each series is created once. */
 interface Series {
   readonly labels: Readonly<Record<string, string>>
   readonly lookUps: Metric.Metric<number, unknown>

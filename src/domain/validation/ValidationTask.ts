@@ -107,9 +107,9 @@ export const documentOf = (
         ...(reference === null ? {} : { reference })
       }
 
-/** Delays after the first attempts, and after each further attempt. */
+/** Delays after the first three attempts. */
 const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
-/** The longest delay during an outage. Clients should not wait longer before they read a pending validation again. */
+/** Delay after each further attempt during an outage. Also the longest Retry-After of a pending validation. */
 export const longestWait = Duration.minutes(30)
 /** Delay after an attempt in which every source rejected the question. VIES bans clients that send many such questions. */
 const waitAfterRejection = Duration.days(1)
@@ -126,6 +126,9 @@ export const rejectionDelay = (random: number): Duration.Duration => varied(wait
 /** The failure that is stored for a task whose key has used up its quota. */
 export const quotaFailure = "QUOTA"
 
-/** Returns the delay for a task without quota: until the new quota begins at `periodEnd`. The queue resumes it earlier after a change of the plan. */
+/**
+ * Returns the delay for a task without quota: until the new quota begins at `periodEnd`. After a change of the plan the queue
+ * resumes the task earlier.
+ */
 export const quotaDelay = (now: DateTime.Utc, periodEnd: DateTime.Utc | null): Duration.Duration =>
   periodEnd === null ? longestWait : DateTime.distance(now, periodEnd)

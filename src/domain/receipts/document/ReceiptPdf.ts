@@ -3,7 +3,7 @@ import { Context, type Effect, Schema } from "effect"
 import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 
-/** Too many PDFs are in progress, or this one took too long. */
+/** Too many PDFs are in progress, or rendering this PDF took too long. */
 export class PdfUnavailable extends Schema.TaggedError<PdfUnavailable>()("PdfUnavailable", { retryAfterSeconds: Schema.Int }) {
   override get message() {
     return "The PDF cannot be created at the moment; the receipt itself is available as JSON and as a page"
