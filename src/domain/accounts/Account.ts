@@ -32,8 +32,8 @@ export interface AccountKey {
 /** The state that decisions about an account need. */
 export interface AccountState {
   readonly accountId: string
-  /** `perMonth` is the limit that the operator set for this account. If it is null, the plan's limit applies. */
   readonly plan: PlanName
+  /** The limit that the operator set for this account; null means the limit of the plan. */
   readonly perMonth: number | null
   /** True for accounts of POST /v1/auth/signup. Only they have an address to verify and a login. */
   readonly signedUp: boolean

@@ -1,4 +1,4 @@
-/** Stores accounts: their events, the projections for decisions, and erasable contact data, all in one transaction. */
+/** Stores accounts. One transaction stores the events, the projections that decisions read, and the erasable contact data. */
 import { type Array as Arr, Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
 import type { AccountState } from "#domain/accounts/Account.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"

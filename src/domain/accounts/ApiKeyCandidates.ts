@@ -1,6 +1,6 @@
 /**
  * Generates candidates for a new secret of an API key. The prefix of the secret identifies the key within its account. Only three
- * characters of it are random, so an account with very many keys may need several candidates.
+ * characters of the prefix are random, so an account with very many keys may need several candidates.
  */
 import { Effect } from "effect"
 import type { AccountState } from "#domain/accounts/Account.ts"

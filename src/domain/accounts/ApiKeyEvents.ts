@@ -37,7 +37,7 @@ export const ApiKeyRevoked = DomainEvent.define(
 )
 
 /**
- * An account claimed the key of an agent. The key keeps its id, secret, usage and receipts; its former secret, if it was rotated, ends.
+ * An account claimed the key of an agent. The key keeps its id, secret, usage and receipts; a former secret from a rotation becomes invalid.
  * `issued_at` is the time of the key's issue. `from_account_id` is the agent's account, whose stream has ApiKeyReleased.
  */
 export const ApiKeyClaimed = DomainEvent.define(

@@ -10,15 +10,10 @@ import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 const maxActiveKeys = 25
 const maxIssuedPerPeriod = 50
 
-/**
- * Retry-After for an account with too many active keys. Only revoking a key helps, not waiting; a minute is enough to revoke one.
- */
+/** Retry-After for an account with too many active keys. Waiting does not help: the client must revoke a key, which takes less than a minute. */
 const afterRevocationSeconds = 60
 
-/**
- * Returns the error if the account got the maximum number of new secrets in this month, otherwise null. A rotation is a new
- * secret too.
- */
+/** Returns the error if the account got the maximum number of new secrets in this month, otherwise null. A rotation counts as a new secret. */
 export const secretsRefusal = ({ keys }: AccountState, now: DateTime.Utc): RateLimitExceeded | null => {
   const period = billingPeriod(now)
   const drawn = keys.flatMap(({ secrets }) => secrets).filter(({ at }) => billingPeriod(at).name === period.name)

@@ -15,7 +15,7 @@ export interface IssuedToken {
 export class EmailTokens extends Context.Service<
   EmailTokens,
   {
-    /** Stores a token by its hash: `sha256` has 64 hex digits. Joins the caller's transaction, as the other methods do. */
+    /** Stores a token by its hash: `sha256` has 64 hex digits. All methods join the caller's transaction. */
     readonly put: (sha256: string, token: IssuedToken) => Effect.Effect<void, StoreUnavailable>
     readonly find: (sha256: string, purpose: EmailPurpose) => Effect.Effect<Option.Option<IssuedToken>, StoreUnavailable>
     /** Removes the tokens of an account, for one purpose or for all purposes. */

@@ -5,7 +5,7 @@ import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { ApiKeyRevoked, type KeyRevoker } from "#domain/accounts/ApiKeyEvents.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
-/** The account has no key with that id. Clients are not told whether another account has one. */
+/** The account has no key with that id. Clients are not told whether another account has this key. */
 export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKeyNotFound", {}) {
   override get message() {
     return "You have no API key with this id"

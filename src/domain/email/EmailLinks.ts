@@ -16,7 +16,7 @@ export interface Addressee {
 
 const tokenBytes = 32
 
-/** The form of every issued token. Other text needs no query. */
+/** The form of every issued token. Text in another form is rejected without a query. */
 const form = /^[\da-f]{64}$/u
 
 const make = Effect.gen(function* () {

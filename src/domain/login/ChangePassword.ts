@@ -40,7 +40,7 @@ const make = Effect.gen(function* () {
   const tokens = yield* EmailTokens
 
   const refuseGuesses = orTooMany("Too many wrong passwords in 15 minutes")
-  const refuseChanges = orTooMany("Too many changes of the password in 24 hours; a mail can still reset it")
+  const refuseChanges = orTooMany("Too many password changes in 24 hours; reset the password with POST /v1/auth/password-reset")
 
   /** Returns the login of a session. Fails with InvalidAccessToken if the session has ended. */
   const loginOf = Effect.fnUntraced(function* ({ accountId, epoch }: Session) {

@@ -3,8 +3,8 @@ import { Context, type Effect, type Option, type Redacted } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * `passwordHash` is null for accounts without password: those of POST /v1/register, and those whose owner has to set one. Access
- * tokens are valid only in the `epoch` in which they were issued.
+ * `passwordHash` is null for accounts without password: accounts of POST /v1/register, and accounts whose owner must reset the
+ * password. Access tokens are valid only in the `epoch` in which they were issued.
  */
 export interface StoredLogin {
   readonly accountId: string

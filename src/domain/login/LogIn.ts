@@ -58,7 +58,7 @@ class Delayed extends Schema.TaggedError<Delayed>()("Delayed", {}) {}
 const makeBounds = Effect.fnUntraced(function* (failures: number) {
   const keyedHash = yield* KeyedHash
   const rateLimiter = yield* RateLimiter
-  const refuse = orTooMany("Too many failed logins from one address in 15 minutes")
+  const refuse = orTooMany("Too many failed logins from one IP address in 15 minutes")
 
   return (client: string, email: string) => {
     const emailHash = keyedHash.of("email", emailKey(email))

@@ -1,11 +1,11 @@
-/** Records logins in the log: each successful one, and counts of refused ones. */
+/** Records logins in the log: each successful login, and counts of refused logins. */
 import { Context, type Effect, Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
  * Returns the name of the stream for the logins of a subject: an account, or a client (a keyed hash of its address) whose account
- * is unknown. Each replica counts a limited number of subjects one by one; all further ones share the stream for null.
+ * is unknown. Each replica counts a limited number of subjects one by one; all further subjects share the stream for null.
  */
 export const loginStream = (subject: string | null): string => (subject === null ? "logins" : `logins-${subject}`)
 

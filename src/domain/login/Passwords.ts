@@ -33,14 +33,14 @@ export class CommonPasswords extends Context.Service<
   }
 >()("vatproof/domain/login/CommonPasswords") {}
 
-/** Too many attempts of all clients are in progress. Hashing is slow by design, so their number is limited. */
+/** All clients together have too many attempts in progress. Hashing is slow by design, so their number is limited. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {
-    return "Too many logins are in progress"
+    return "Too many logins and signups are in progress; retry in a few seconds"
   }
 }
 
-/** The operations of an attempt. Each waits for a slot; the clients get free slots in turn. */
+/** The operations of an attempt to log in, sign up or change a password. Each operation waits for a slot; clients get free slots in turn. */
 export interface PasswordWork {
   /** Returns a salted hash that contains its parameters. */
   readonly hash: (password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted>

@@ -47,7 +47,7 @@ const make = Effect.gen(function* () {
   const rateLimiter = yield* RateLimiter
   const tokens = yield* EmailTokens
 
-  const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one address`)
+  const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one IP address`)
 
   /** Mails a link if the address has a login and the last mail is not too recent. */
   const mailTo = Effect.fnUntraced(function* (email: string) {

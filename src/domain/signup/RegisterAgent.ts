@@ -15,8 +15,8 @@ import { computedId } from "#domain/validation/ValidationTask.ts"
 const window = Duration.hours(24)
 
 /**
- * Time in which a repeated registration returns the same API key. Many programs log their Idempotency-Key; after this time a logged one
- * cannot be used to get the API key.
+ * Time in which a repeated registration returns the same API key. Many programs log their Idempotency-Key. After this time a
+ * logged Idempotency-Key no longer returns the API key.
  */
 const repeatableFor = Duration.hours(24)
 
@@ -35,7 +35,7 @@ const makeCreate = Effect.fnUntraced(function* (perDay: number) {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const rateLimiter = yield* RateLimiter
-  const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one address`)
+  const refuse = orTooMany(`At most ${perDay} registrations in 24 hours from one IP address`)
 
   return Effect.fnUntraced(function* ({ agentId, client, email }: Registration, accountId: string, apiKey: string) {
     const buckets = [`register/${client}`]
@@ -93,7 +93,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     return true
   })
 
-  /** Creates the account unless an earlier request did. Returns true if the request repeats an earlier one. */
+  /** Creates the account if no earlier request has created it. Returns true if the request repeats an earlier request. */
   const createOnce = Effect.fnUntraced(function* (registration: Registration, accountId: string, apiKey: string) {
     const isReplayed = isRepeated(accountId, apiKey)
     if (yield* isReplayed) return true

@@ -12,10 +12,7 @@ import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Pas
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/**
- * `client` is a keyed hash of the client's address, for the limit. A
- * client with `browser` must verify its email address by a mail.
- */
+/** `client` is a keyed hash of the client's address, for the limit. If `browser` is true, the user must verify the email address by a mail. */
 export interface Signup {
   readonly client: string
   readonly email: string
@@ -23,7 +20,7 @@ export interface Signup {
   readonly browser: boolean
 }
 
-/** `token` is an access token for clients that need no verification. It is null for others, which log in after the verification. */
+/** `token` is an access token for clients that need no verification. It is null for browsers: their users log in after the verification. */
 export interface SignedUp {
   readonly accountId: string
   readonly token: Redacted.Redacted | null
@@ -46,7 +43,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const tokens = yield* EmailTokens
   const semaphores = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
-  const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one address`)
+  const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one IP address`)
 
   /**
    * Handles another signup with an unverified email address. If a new mail is allowed, the newest signup wins: its password is stored,
@@ -83,7 +80,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   /**
    * Creates an account with a login. Only a created account takes a slot of the client's limit. A client that probes for existing
    * addresses therefore loses a slot with each unused address. The attempts of a client run one after the other, because
-   * concurrent ones would all see the same free slot.
+   * concurrent attempts would all see the same free slot.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
     const semaphore = yield* RcMap.get(semaphores, signup.client)

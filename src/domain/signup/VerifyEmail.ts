@@ -15,8 +15,8 @@ const make = Effect.gen(function* () {
   const tokens = yield* EmailTokens
 
   /**
-   * Verifies the email address of the token's account. A token works once. A newer signup removes the token, so it is read again under
-   * the account's lock. `hasPassword` is false if signups with different passwords have removed the password (SignUp).
+   * Verifies the email address of the token's account. A token works once. A newer signup removes the token, so `verify` reads the token again
+   * under the account's lock. `hasPassword` is false if signups with different passwords have removed the password (SignUp).
    */
   const verify = Effect.fn("VerifyEmail.verify")(function* (token: Redacted.Redacted) {
     const { accountId } = yield* links.find(purpose, token)
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
   })
 
-  /** Checks a token without using it. Fails as `verify` does, and returns the usual result of `verify`. */
+  /** Checks a token without using it, for HEAD requests. The errors and the usual result are those of `verify`. */
   const check = Effect.fn("VerifyEmail.check")(function* (token: Redacted.Redacted) {
     const { accountId, issuedAt } = yield* links.find(purpose, token)
     yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))
