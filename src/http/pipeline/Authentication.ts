@@ -32,12 +32,12 @@ export class KeyRequired extends HttpApiMiddleware.Service<KeyRequired, { provid
 
 /** Matches an API key in the Authorization header: alone, after any scheme, or in Basic credentials (`svc_` is `c3ZjX…` in Base64). */
 const keyAsAuthorization = /(?:^| )(?:svc_|c3ZjX)/iu
-/** Matches an API key as the value of a parameter, and any parameter with a name like `api_key`. It has no repetition, so a long URL takes linear time. */
+/** Matches a query parameter that contains an API key or has a name like `api_key`. It has no repetition, so a long URL takes linear time. */
 const keyInQuery = /[?&](?:x[-_]?)?api[-_]?key=|=svc_/iu
 
 /**
- * Returns the error for an API key in Authorization or in the query; null without such a key. Without this check the key would be ignored,
- * and its caller served as anonymous.
+ * Returns the error for an API key in the header Authorization or in the URL; null if there is none. Without this check the service would
+ * ignore the key and treat the caller as anonymous.
  */
 const misplacedKey = ({ headers, url }: HttpServerRequest.HttpServerRequest) => {
   if (keyAsAuthorization.test(headers["authorization"] ?? "")) return useTheHeader("not in the header Authorization")
@@ -140,7 +140,7 @@ export class CurrentReceiptReader extends Context.Service<CurrentReceiptReader, 
   "vatproof/http/pipeline/CurrentReceiptReader"
 ) {}
 
-/** Rejects requests with neither a valid API key nor a valid access token. */
+/** Rejects requests without a valid API key or access token. */
 export class ReceiptReaderRequired extends HttpApiMiddleware.Service<ReceiptReaderRequired, { provides: CurrentReceiptReader }>()(
   "vatproof/http/pipeline/ReceiptReaderRequired",
   { security: { apiKey, bearer: HttpApiSecurity.bearer } }
@@ -160,8 +160,8 @@ export const layerReceiptReaderRequired = Layer.effect(
       return (yield* byToken(Redacted.make(token))).accountId
     })
 
-    // The library tries the next scheme only if the first one fails. `identify` checks both schemes and returns a response even for a
-    // refusal: otherwise a wrong key would be ignored.
+    // After a failure of one scheme the library tries the next one. It would ignore a wrong API key beside a valid access token. `identify`
+    // therefore checks both schemes itself, and returns a response instead of a failure.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const owner = yield* Effect.result(ownerOf)
       if (owner._tag === "Failure") return yield* refuseLogin(owner.failure)

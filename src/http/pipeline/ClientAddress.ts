@@ -1,4 +1,4 @@
-/** Finds the address by which limits identify a client: that of the socket, or the one that trusted proxies report (rule 39). */
+/** Finds the client address to which limits apply: the address of the socket, or the one that trusted proxies report (rule 39). */
 import { Context, Option, Result } from "effect"
 import { NetAddress } from "effect/net"
 import type { HttpServerRequest } from "effect/http"

@@ -3,9 +3,9 @@ import { Effect, Option } from "effect"
 import { HttpBody, HttpPlatform, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 
-/** Bounds of a compressed body, in bytes. A shorter body gains too little; a longer one would occupy a thread for too long. */
+/** Bounds of the uncompressed length, in bytes. Compression saves too little for a shorter body, and a longer body would occupy a thread for too long. */
 const lengths = { minimum: 1_024, maximum: 8 * 1_024 * 1_024 }
-/** Maximum number of concurrent compressions, which share threads with password hashing. Further responses are sent uncompressed. */
+/** Maximum number of concurrent compressions, because they share a thread pool with password hashing. Further responses are sent uncompressed. */
 const maxRunning = 2
 const text = /^(?:text\/|application\/json|image\/svg\+xml)/u
 

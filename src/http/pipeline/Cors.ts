@@ -27,7 +27,7 @@ export const make = Effect.gen(function* () {
   const allowOrigin = (origin: string) => ({ "access-control-allow-origin": isOpen ? "*" : origin })
 
   return {
-    /** Returns the response to a preflight request; null for another request, an unknown path, or an origin that is not allowed. */
+    /** Returns the response to a preflight request; null for any other request, an unknown path, or an origin that is not allowed. */
     preflight: ({ headers, method, url }: HttpServerRequest.HttpServerRequest) => {
       const { "access-control-request-method": wanted, origin } = headers
       if (method !== "OPTIONS" || wanted === undefined || !isAllowed(origin)) return null

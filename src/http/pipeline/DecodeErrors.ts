@@ -39,7 +39,7 @@ export const respond = (details: ReadonlyArray<FieldError>) => {
   return toResponse({ code: "VALIDATION_ERROR", message, details })
 }
 
-/** Returns an error for each unknown parameter that is probably a misspelled known one. A sent field is never ignored silently (rule 11). */
+/** Returns an error for each unknown query parameter that resembles a known one, because the client has probably misspelled it (rule 11). */
 export const misspelled = (
   search: HttpServerRequest.ParsedSearchParams["Service"],
   known: ReadonlyArray<string>
@@ -51,7 +51,7 @@ export const misspelled = (
     })
   )
 
-/** Returns the invalid fields of a decoding error by their paths. An error without a path is named by `kind`, such as `payload`. */
+/** Returns the path and the message of each invalid field. `kind`, such as `payload`, replaces an empty path. */
 export const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
   formatIssues(cause.issue)
     .issues.slice(0, maxFields)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 
-/** The headers that a 304 repeats (RFC 9110, 15.4.5). */
+/** The headers of a 200 response that the 304 response repeats (RFC 9110, 15.4.5). */
 const headersOf304 = ["cache-control", "vary"]
 
 /** Creates a function that adds an ETag to a cacheable response or replaces the response by a 304. Other responses stay unchanged. */

@@ -87,7 +87,7 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
     })
   })
 
-/** Returns the schema of an error response with this status, for the declaration of an endpoint. `codes` are those that the endpoint uses. */
+/** Returns the schema of an error response with this status, for the declaration of an endpoint that returns these error codes with it. */
 export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
   bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
 

@@ -18,7 +18,7 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 type App = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, HttpServerRequest.HttpServerRequest>
 
 /**
- * Maximum number of requests in flight; further ones are rejected at once. While a source hangs, each lookup waits up to 35 s: then about
+ * Maximum number of requests in flight; further requests are rejected at once. While a source hangs, each lookup takes up to 35 s, so about
  * 300 requests per second reach this limit.
  */
 export const MaxInFlight = Context.Reference<number>("vatproof/http/pipeline/MaxInFlight", { defaultValue: () => 10_000 })
@@ -34,7 +34,7 @@ const make = Effect.gen(function* () {
   const problemFor = yield* makeProblemFor
   let inFlight = 0
 
-  /** Returns the response of the app, or an error response if the app has none. */
+  /** Returns the response of the app. Failures and the library's own error responses become JSON errors. */
   const answer = (request: HttpServerRequest.HttpServerRequest, app: App) => {
     const preflight = request.method === "OPTIONS" ? cors.preflight(request) : null
     if (preflight !== null) return Effect.succeed(preflight)
@@ -80,7 +80,7 @@ const make = Effect.gen(function* () {
     })
 })
 
-/** Timeout of reading a key's usage for an endpoint that needs no key. After it the response is sent without the usage. */
+/** Timeout of reading a key's usage for an endpoint that needs no key. After the timeout the response is sent without the usage. */
 const standingTimeout = "250 millis"
 
 /** Creates a function that returns the usage of a key; null if the key is invalid or the database does not answer in time. */
@@ -91,7 +91,7 @@ const makeStandingOf = Effect.map(
       Effect.map(({ limit, used }): Standing => ({ usage: { used, limit }, window: null })),
       Effect.timeoutOption(standingTimeout),
       Effect.map(Option.getOrNull),
-      // The response itself is ready. A failure or defect while reading the usage must not replace it by an error.
+      // A failure or defect while reading the usage must not turn the finished response into an error.
       Effect.catchCause(() => Effect.succeed(null))
     )
 )
@@ -107,8 +107,8 @@ const isForeignError = (response: HttpServerResponse.HttpServerResponse) =>
   response.status >= 400 && response.headers["content-type"] !== "application/json" && !ResponseHeaders.isPage(response)
 
 /**
- * Replaces a long text body by its bytes. All responses with the same static document then share one copy. As text it would be encoded for
- * each client, and every copy retained while a slow client reads it.
+ * Replaces a long text body by its bytes, so that all responses with the same static document share one copy. Node would encode a text for
+ * each client, and retain each copy while a slow client reads it.
  */
 const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
@@ -116,7 +116,7 @@ const fromOneCopy = (response: HttpServerResponse.HttpServerResponse) => {
   return HttpServerResponse.setBody(response, HttpBody.uint8Array(body.body, body.contentType))
 }
 
-/** Minimum length of a long text, in bytes. A shorter one stays text, because Node writes it together with the headers. */
+/** Minimum length of a long text, in bytes. A shorter body stays text, because Node writes a text together with the headers. */
 const longText = 65_536
 
 /** Returns true if the client has disconnected. */
@@ -171,7 +171,7 @@ const makeProblemFor = Effect.map(
 
 const slash = "/".charCodeAt(0)
 
-/** Returns true for a path that ends with a slash, except `/` itself. Such paths are unknown. The router would accept some of them. */
+/** Returns true for a path that ends with a slash, except `/` itself. The response is 404, although the router would accept some of these paths. */
 const endsWithSlash = (url: string) => {
   const queryAt = url.indexOf("?")
   const end = queryAt < 0 ? url.length : queryAt

@@ -1,6 +1,7 @@
 /**
- * Logs slow, rejected and failed requests, with a limit per kind. With ACCESS_LOG it logs every request; this is off by default, because a
- * line costs as much CPU as a response. A line has the route's template instead of the path, because a path may contain a VAT ID.
+ * Logs slow, rejected and failed requests, with a rate limit per kind of line. With ACCESS_LOG it logs every request; this is off by
+ * default, because a line costs as much CPU as a response. A line has the route's template instead of the path, because a path may
+ * contain a VAT ID.
  */
 import { Cause, Context, Effect } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -50,7 +51,10 @@ export const make = Effect.map(AccessLog, (logsAll) => {
 
   return (line: ServedLine, now: number): Effect.Effect<void> | undefined => {
     const what = kindOf(line)
-    if (logsAll) return write(line, what ?? `was answered with ${line.status ?? "no response"}`, 0)
+    if (logsAll) {
+      const end = line.status === null ? "ended because the client disconnected" : `was answered with ${line.status}`
+      return write(line, what ?? end, 0)
+    }
     const suppressed = what === undefined ? null : admit(what, now)
     return what === undefined || suppressed === null ? undefined : write(line, what, suppressed)
   }
@@ -59,7 +63,7 @@ export const make = Effect.map(AccessLog, (logsAll) => {
 const causeOf = (refusal: StoreUnavailable | null): ReadonlyArray<unknown> =>
   refusal === null || refusal.cause === undefined ? [] : [Cause.fail(refusal.cause)]
 
-/** Returns the kind of a request that is logged; undefined for an ordinary request. */
+/** Returns the kind of line for a slow, rejected or failed request; undefined for all other requests. */
 const kindOf = ({ durationMs, status }: ServedLine): string | undefined => {
   if (status !== null && status >= 500) return `failed with ${status}`
   if (durationMs >= slowMs) return "was slow"

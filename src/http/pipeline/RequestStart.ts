@@ -6,8 +6,8 @@ import * as RequestTelemetry from "#http/pipeline/RequestTelemetry.ts"
 import { makeResponseHints, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 
 /**
- * The form of an inbound X-Request-Id that the service keeps and logs. An id with an API key or an access token does not match: the client
- * has sent a secret in the wrong header.
+ * Matches an X-Request-Id of the client that the service keeps and logs. An id with an API key or an access token does not match, so that a
+ * secret in the wrong header is not logged.
  */
 const usableRequestId = /^(?!.*svc_(?:live|audit)_|eyJ[\w-]+\.)[\w.-]{1,128}$/u
 

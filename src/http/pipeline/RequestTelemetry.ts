@@ -1,6 +1,6 @@
 /**
- * Records the telemetry of each request: a server span, which is the parent of the request's other spans; metrics of its duration and
- * outcome; a log line if `RequestLog` wants one. Names and units follow OpenTelemetry's conventions for HTTP servers
+ * Records the telemetry of each request: a server span as the parent of its other spans, metrics of its duration and outcome, and a log
+ * line if `RequestLog` writes one. Names and units follow OpenTelemetry's conventions for HTTP servers
  * (https://opentelemetry.io/docs/specs/semconv/http/, read 2026-11).
  */
 import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
@@ -15,7 +15,7 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** A request whose telemetry has begun. `end` completes it and is called exactly once; it returns the effect that writes a log line, if any. */
+/** A request whose telemetry has begun. `end` completes the telemetry and is called exactly once. It returns the effect that writes the log line, if any. */
 export interface WatchedRequest {
   readonly served: ServedRequest
   readonly span: Tracer.Span
@@ -76,7 +76,7 @@ export const make = Effect.gen(function* () {
       if (span.sampled || status === null || status >= 500) {
         span.attribute("http.request.method", method)
         span.attribute("url.scheme", scheme)
-        // Set at the end, to replace the value of the router, which has another form.
+        // Set at the end, because the router has set the same attribute in another format.
         if (route !== null) span.attribute("http.route", route)
         if (status !== null) span.attribute("http.response.status_code", status)
         if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))

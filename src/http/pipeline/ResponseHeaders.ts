@@ -23,7 +23,7 @@ export const make = Effect.gen(function* () {
     const standing = MutableRef.get(hints.standing)
     const headers: Record<string, string> = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     if (traceId !== null) headers["x-trace-id"] = traceId
-    // Responses may not be cached unless their endpoint allows it.
+    // A response may be cached only if its endpoint sets Cache-Control.
     if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
     // Links to the documentation (RFC 8631). Only successful validations, the most frequent responses, have none.
     if (response.status !== 200 || standing === null || standing.window === null) headers["link"] = serviceLinks

@@ -24,9 +24,8 @@ export const ResponseHints = Context.Reference<ResponseHints>("vatproof/http/pip
 })
 
 /**
- * Runs work that counts a call, and afterwards sets the counted usage for the response headers. The work gets a reference of its
- * own, which is null until the call is counted: the reference in `ResponseHints` already has the usage before the call, which
- * `KeyRequired` has read.
+ * Runs `work`, which counts a call, and then sets the counted usage for the response headers. `work` gets a separate reference that is
+ * null until the call is counted, because `KeyRequired` has already set `hints.standing` to the usage before the call.
  */
 export const counting = <A, E, R>(work: (standing: MutableRef.MutableRef<Standing | null>) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(ResponseHints, (hints) => {

@@ -9,7 +9,7 @@ import { assert, layer } from "#test/support/Test.ts"
 const unknownKey = fromEntropy(new Uint8Array(64).fill(7)) ?? ""
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("an API key", (it) => {
-  it.effect("is rejected if it is invalid, instead of being ignored", function* () {
+  it.effect("is rejected if it is invalid, even by an endpoint that requires no API key", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     const mistyped = key.slice(0, -1) + (key.endsWith("0") ? "1" : "0")
@@ -29,18 +29,21 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     ["?api_key=", { query: { api_key: "x" } }],
     ["?X-Api-Key=", { query: { "X-Api-Key": "x" } }],
     ["?key=<key>", { query: { force_live: "false", key: "svc_live_x" } }]
-  ] as const)("is rejected with a hint, and not counted, if it is sent as %s", function* ([_, misplaced]) {
-    const { ask, newKey } = yield* RunningService.RunningService
-    for (const path of ["/v1/validate/ATU12345678", "/v1/validate/x", "/v1/usage", "/v1/qualified-confirmations"]) {
-      const reply = yield* ask(path, misplaced)
-      assert.include(assertProblem(reply, "UNAUTHORIZED").message, "Send the API key in the header X-Api-Key, not in the")
-      assert.isUndefined(reply.headers["ratelimit"])
-      assert.isUndefined(reply.headers["x-service-usage"])
+  ] as const)(
+    "is rejected and not counted if it is sent as %s, and the error names the header X-Api-Key",
+    function* ([_, misplaced]) {
+      const { ask, newKey } = yield* RunningService.RunningService
+      for (const path of ["/v1/validate/ATU12345678", "/v1/validate/x", "/v1/usage", "/v1/qualified-confirmations"]) {
+        const reply = yield* ask(path, misplaced)
+        assert.include(assertProblem(reply, "UNAUTHORIZED").message, "Send the API key in the header X-Api-Key, not in the")
+        assert.isUndefined(reply.headers["ratelimit"])
+        assert.isUndefined(reply.headers["x-service-usage"])
+      }
+      assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
     }
-    assert.strictEqual((yield* ask("/v1/usage", { ...misplaced, key: yield* newKey })).status, 200)
-  })
+  )
 
-  it.effect("is not required by a request whose other credentials and unknown query parameters are ignored", function* () {
+  it.effect("is not required for a validation, which ignores other credentials and unknown query parameters", function* () {
     const { ask, validate } = yield* RunningService.RunningService
     for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
       assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
@@ -86,8 +89,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the limi
   })
 })
 
-layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quota", (it) => {
-  it.effect("of the free plan rejects calls beyond it with 402 until the next month", function* () {
+layer(RunningService.layerSharedGround, { excludeTestServices: true })("the monthly quota", (it) => {
+  it.effect("of the free plan rejects further calls with 402 until the next month", function* () {
     const { newKey, travel, validate } = yield* RunningService.make(RunningService.otherSettings)
     const [key, other] = [yield* newKey, yield* newKey]
     yield* RunningService.setQuota(key, 2)
@@ -111,7 +114,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("the quot
     assert.containSubset(yield* validate("ATU12345678", { key }), { status: 200, headers: { "x-service-usage": "1/2" } })
   })
 
-  it.effect("rejects further calls on a paid plan with 429 until the next month", function* () {
+  it.effect("of a paid plan rejects further calls with 429 until the next month", function* () {
     const { newKey, travel, validate } = yield* RunningService.make()
     const key = yield* newKey
     yield* RunningService.setPlan(key, "business")

@@ -39,7 +39,7 @@ it.each([
   assert.strictEqual(networkOf(written), proxy)
 )
 
-it("identifies a client by the address that the last trusted proxy reports", () => {
+it("identifies a client by the address that the outermost of 1 to 3 trusted proxies reports", () => {
   const chain = "192.0.2.1, 198.51.100.2, 203.0.113.3"
   assert.deepStrictEqual(
     [0, 1, 2, 3].map((trusted) => networkOf(chain, trusted)),

@@ -85,7 +85,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     }
   })
 
-  it.effect("links to the description of the interface, unless it answers a validation, which is never cacheable", function* () {
+  it.effect("links to the API documentation unless it is a successful validation, which is also not cacheable", function* () {
     const links = '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
     const validation = yield* fetch("/v1/validate/ATU12345678")
     assert.containSubset(validation, { status: 200, headers: { "cache-control": "no-store" } })

@@ -111,15 +111,18 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     }
   })
 
-  it.effect("accepts a body of 16 KiB, a content type with a charset, and a body without a content type", function* () {
-    const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
-    assert.strictEqual((yield* register([json], padded)).status, 201)
-    for (const headers of [["content-type: application/json; charset=utf-8"], []]) {
-      assert.strictEqual((yield* register(headers, '{"agent_id":"x"}')).status, 201)
+  it.effect(
+    "accepts a registration with a body of 16 KiB, with a charset in its content type, or without a content type",
+    function* () {
+      const padded = `${" ".repeat(16 * 1024 - 16)}{"agent_id":"x"}`
+      assert.strictEqual((yield* register([json], padded)).status, 201)
+      for (const headers of [["content-type: application/json; charset=utf-8"], []]) {
+        assert.strictEqual((yield* register(headers, '{"agent_id":"x"}')).status, 201)
+      }
     }
-  })
+  )
 
-  it.effect("rejects a chunked body that grows too large", function* () {
+  it.effect("rejects a chunked body of more than 16 KiB", function* () {
     const { port } = yield* RunningService.RunningService
     const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
     const reply = yield* send(
@@ -147,7 +150,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     }
   )
 
-  it.effect("answers a path with unescaped bytes with 400", function* () {
+  it.effect("rejects a path with bytes that must be percent-encoded", function* () {
     const { port } = yield* RunningService.RunningService
     for (const bytes of [[0xff, 0xfe], [0xc3, 0xa4], [0x7f], [0xe2, 0x82, 0xac], [0x22, 0x3c, 0x3e], [0x5c], [0x01], [0x00]]) {
       const line = Buffer.concat([Buffer.from("GET /v1/validate/DE"), Buffer.from(bytes), Buffer.from("123456789 HTTP/1.1")])
@@ -194,7 +197,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     }
   )
 
-  it.effect("names every invalid field in an error", function* () {
+  it.effect("names every invalid field of a request in the error", function* () {
     const service = yield* RunningService.RunningService
     const fieldsOf = (reply: Reply) => assertProblem(reply, "VALIDATION_ERROR").details?.map(({ field }) => field)
     const signup = { email: 5, password: null }
@@ -216,7 +219,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     assertProblem(yield* send(port, "POST /v1/register HTTP/1.1", lines, '{"agent_id":"x"}'), "VALIDATION_ERROR")
   })
 
-  it.effect("answers an internal error without its cause", function* () {
+  it.effect("hides the cause of an internal error from the client", function* () {
     const { newKey, validate } = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -242,8 +245,8 @@ describe("Retry-After for a used-up monthly quota", () => {
     ).pipe(Effect.map(({ retryAfterSeconds }: Problem) => retryAfterSeconds))
 
   it.effect.each([
-    ["ends at the start of the next month", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
-    ["at once if the call started in the previous month", "2026-03-01T00:00:00.000Z", 1]
+    ["at the start of the next month", "2026-04-01T00:00:00.000Z", 31 * 86_400 - 1],
+    ["after one second if the call started in the previous month", "2026-03-01T00:00:00.000Z", 1]
   ] as const)("ends %s", function* ([_, end, seconds]) {
     yield* TestClock.setTime(DateTime.toEpochMillis(now))
     assert.strictEqual(yield* retryAfter(end), seconds)

@@ -22,7 +22,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
   ]
 
   it.effect.each(paths)(
-    "has the request's X-Request-Id if that is well-formed and no secret, else a new one (%s)",
+    "has the X-Request-Id of the request if it is well-formed and contains no secret, otherwise a new one (%s)",
     function* (path) {
       const { port } = yield* RunningService.RunningService
       const idFor = (...headers: ReadonlyArray<string>) =>
@@ -69,22 +69,25 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
     ["POST", "/v1/auth/login", 400],
     ["GET", "/v1/auth/api-keys", 401],
     ["GET", "/v1/audit/events", 401]
-  ] as const)("to %s %s with a valid API key shows the key's usage, and is not counted", function* ([method, path, status]) {
-    const { ask, get, newKey, validate } = yield* RunningService.RunningService
-    const key = yield* newKey
-    yield* RunningService.setQuota(key, 1)
-    yield* validate("ATU12345678", { key })
-    const reply = yield* ask(path, { method, key })
-    assert.containSubset(reply, { status, headers: { "x-service-usage": "1/1" } })
-    assert.isDefined(reply.headers["x-service-upgrade"])
-    assert.isUndefined(reply.headers["ratelimit"])
-    assert.strictEqual((yield* get("/v1/usage", { key })).headers["x-service-usage"], "1/1")
-    for (const wrong of [`${key}x`, "", "svc_live_x"]) {
-      assert.isUndefined((yield* ask(path, { method, key: wrong })).headers["x-service-usage"])
+  ] as const)(
+    "to %s %s with a valid API key shows the key's usage, and the request is not counted",
+    function* ([method, path, status]) {
+      const { ask, get, newKey, validate } = yield* RunningService.RunningService
+      const key = yield* newKey
+      yield* RunningService.setQuota(key, 1)
+      yield* validate("ATU12345678", { key })
+      const reply = yield* ask(path, { method, key })
+      assert.containSubset(reply, { status, headers: { "x-service-usage": "1/1" } })
+      assert.isDefined(reply.headers["x-service-upgrade"])
+      assert.isUndefined(reply.headers["ratelimit"])
+      assert.strictEqual((yield* get("/v1/usage", { key })).headers["x-service-usage"], "1/1")
+      for (const wrong of [`${key}x`, "", "svc_live_x"]) {
+        assert.isUndefined((yield* ask(path, { method, key: wrong })).headers["x-service-usage"])
+      }
     }
-  })
+  )
 
-  it.effect("omits the key's usage if the database does not answer", function* () {
+  it.effect("omits the key's usage if the database does not answer in time", function* () {
     const { get, newKey, validate } = yield* RunningService.RunningService
     const sql = yield* SqlClient.SqlClient
     const key = yield* newKey
@@ -109,7 +112,7 @@ layer(RunningService.layerShared(RunningService.otherSettings), { excludeTestSer
 layer(RunningService.layerSharedGround, { excludeTestServices: true })(
   "requests beyond the maximum of requests in flight",
   (it) => {
-    it.effect("are rejected at once until others complete", function* () {
+    it.effect("are rejected at once until requests in flight complete", function* () {
       const { newKey, port, validate } = yield* RunningService.start().pipe(Effect.provideService(MaxInFlight, 2))
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey

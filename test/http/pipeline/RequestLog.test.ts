@@ -5,7 +5,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 const line: RequestLog.ServedLine = { method: "GET", route: "/v1/x/{id}", status: 200, durationMs: 3, refusal: null }
 
-/** Returns the log lines of requests. Each request has its time in milliseconds. With `access` every request is logged. */
+/** Returns the log lines of requests, each given with its time in milliseconds. `access` sets ACCESS_LOG. */
 const linesOf = Effect.fnUntraced(function* (
   requests: ReadonlyArray<readonly [number, Partial<RequestLog.ServedLine>]>,
   access = false
@@ -23,7 +23,7 @@ const linesOf = Effect.fnUntraced(function* (
 })
 
 describe("RequestLog", () => {
-  it.effect("writes nothing for fast and successful requests", function* () {
+  it.effect("writes no line for a fast and successful request", function* () {
     assert.deepStrictEqual(
       yield* linesOf([
         [0, {}],
@@ -34,7 +34,7 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes slow, rejected and failed requests with their route", function* () {
+  it.effect("writes a line with the route for each slow, rejected or failed request", function* () {
     const lines = yield* linesOf([
       [0, { durationMs: 1_500 }],
       [1, { status: 404, route: null }],
@@ -50,7 +50,7 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes one line for similar requests in ten seconds, and counts the omitted ones in the next line", function* () {
+  it.effect("writes one line per kind of request in ten seconds, and the number of omitted lines in the next line", function* () {
     const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
     const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
     assert.deepStrictEqual(
