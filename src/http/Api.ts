@@ -25,7 +25,7 @@ const everyField = { errors: "all" } as const
 /** Returns the `servers` of the OpenAPI document. `url` is relative to the URL of the document. */
 export const serversAt = (url: string) => [{ url, description: "The service that serves this document" }]
 
-/** The endpoints that `HttpApiBuilder` decodes and encodes. The busiest endpoints are plain routes instead. */
+/** The endpoints that `HttpApiBuilder` decodes and encodes. The other endpoints are plain routes, because generic decoding costs too much CPU. */
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(PendingValidationsApi)
   .add(BatchesApi)

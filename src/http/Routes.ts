@@ -59,7 +59,7 @@ export const layer = Layer.mergeAll(
   ValidationHandlers.layer
 )
 
-/** All routes with the router's paths. The router serves tiles by one path with a wildcard, for which the OpenAPI document has two paths. */
+/** All routes, with their paths in the router. The router has one wildcard path for tiles; the OpenAPI document has two paths. */
 const routes: ReadonlyArray<Route> = [
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
     Object.values(endpoints).map(({ method, path }) => ({

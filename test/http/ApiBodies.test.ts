@@ -25,22 +25,19 @@ const validationOf = Effect.fnUntraced(function* (reply: Reply) {
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the API", (it) => {
-  it.effect(
-    "returns a live or cached validation with the documented fields, also with a consultation number and for an invalid VAT ID",
-    function* () {
-      const { newKey, validate } = yield* RunningService.RunningService
-      const key = yield* newKey
-      for (const source of ["vies", "cache"]) {
-        const { cache, source: answered } = yield* validationOf(yield* validate("ATU12345678", { key }))
-        assert.deepStrictEqual([answered, cache], [source, source === "cache"])
-      }
-      const query = { requester_vat_id: "DE811115368", force_live: "1" }
-      assert.isNotNull((yield* validationOf(yield* validate("ATU12345678", { key, query }))).consultation_number)
-      assert.isFalse((yield* validationOf(yield* validate("ATU99999999", { key }))).valid)
+  it.effect("returns live and cached validations of valid and invalid VAT IDs with exactly the documented fields", function* () {
+    const { newKey, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    for (const source of ["vies", "cache"]) {
+      const { cache, source: answered } = yield* validationOf(yield* validate("ATU12345678", { key }))
+      assert.deepStrictEqual([answered, cache], [source, source === "cache"])
     }
-  )
+    const query = { requester_vat_id: "DE811115368", force_live: "1" }
+    assert.isNotNull((yield* validationOf(yield* validate("ATU12345678", { key, query }))).consultation_number)
+    assert.isFalse((yield* validationOf(yield* validate("ATU99999999", { key }))).valid)
+  })
 
-  it.effect("returns a stale answer with the documented fields", function* () {
+  it.effect("returns a stale answer during an outage with exactly the documented fields", function* () {
     const { travel, validate } = yield* RunningService.make()
     const sandbox = yield* Sandbox
     yield* validate("ATU12345670")
@@ -52,7 +49,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the API", (i
     assert.isTrue((yield* validationOf(reply)).cache)
   })
 
-  it.effect("returns a qualified confirmation with the documented fields, and matches as words or as letters", function* () {
+  it.effect("returns a qualified confirmation in words or in letters, with exactly the documented fields", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const words = yield* validationOf(yield* confirm(service, "DE123456789", key))
@@ -61,7 +58,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the API", (i
     assert.containSubset((yield* validationOf(letters)).qualified_confirmation, { name_match: "A" })
   })
 
-  it.effect("returns usage, status and health with the documented fields", function* () {
+  it.effect("returns usage, status and health with exactly the documented fields", function* () {
     const { get, newKey } = yield* RunningService.RunningService
     yield* decodeUsage((yield* get("/v1/usage", { key: yield* newKey })).body)
     yield* decodeStatus((yield* get("/v1/status")).body)

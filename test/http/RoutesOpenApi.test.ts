@@ -12,8 +12,8 @@ import * as RunningService from "#test/support/RunningService.ts"
 const file = join(import.meta.dirname, "../../openapi.json")
 
 /**
- * Operations without authentication. Anyone may copy checkpoint and tiles, and the URL of a link contains its own secret. All other operations
- * require a key, a login or a token.
+ * Operations that require no API key, login or auditor's token. Checkpoint and tiles of the log are public. The URL of a receipt link contains
+ * its own secret.
  */
 const publicOperations = new Set([
   "GET /health",
@@ -53,7 +53,7 @@ it.each(namedOperations)("%s declares a success response, and X-Request-Id on ev
   for (const response of Object.values(operation.responses)) assert.property(response.headers, "X-Request-Id")
 })
 
-it("the route table returns the template and the methods of a path, and one template for all tiles of the log", () => {
+it("the route table returns the route template and the methods of a path, and one template for all tiles of the log", () => {
   const { allowedMethods, templateOf } = routeTable
   assert.strictEqual(templateOf("/v1/validate/DE123456789"), "/v1/validate/{vat_id}")
   assert.strictEqual(templateOf("/v1/audit/tile/0/x001/234.p/8"), "/v1/audit/tile/*")
@@ -80,7 +80,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
   )
 
   it.effect.each(operations.map(({ name }) => name))(
-    "answers %s publicly, or rejects anonymous callers before any other check",
+    "answers %s without authentication if it is public, otherwise rejects it with 401 before any other check",
     (name) =>
       Effect.gen(function* () {
         const { ask } = yield* RunningService.RunningService
@@ -151,7 +151,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
       assert.include(text, "`X-Service-Usage: <used>/<limit>`")
       assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
       assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
-      // The text has a row with the code of this error.
+      // The table of errors in llms.txt has a row for this error code.
       const refused = yield* validate("XX1", { key: api_key })
       const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(
         refused.body

@@ -119,7 +119,7 @@ const page: Names = ["Content-Language", "Content-Security-Policy", "Referrer-Po
 /** Headers of receipts that are opened by a link. */
 const linked: Names = [...page, "X-Robots-Tag"]
 
-/** Further headers of single operations, by operation id and status. `namesFor` adds the headers that follow from a rule. */
+/** Further headers of single operations, by operation id and status. `namesFor` adds the headers that follow from status and authentication. */
 const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = {
   validateVatId: { 200: ["Warning", "Idempotent-Replayed"], 409: ["Retry-After"] },
   registerAgent: { 201: ["Idempotent-Replayed"], 409: ["Retry-After"] },
@@ -147,7 +147,7 @@ const ofOperations: Readonly<Record<string, Readonly<Record<string, Names>>>> = 
   getAuditProof: { 200: ["Content-Disposition"] }
 }
 
-/** Operations that need a key and count in its limit per minute. */
+/** Ids of the operations that need a key and count towards its limit of calls per minute. */
 const countsCalls: ReadonlySet<string> = new Set(["submitValidation", "submitBatch"])
 
 const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, status: number): Names => {

@@ -11,8 +11,8 @@ export const fromDigits = <S extends Schema.Codec<number>>(number: S) =>
   )
 
 /**
- * Returns a transform of an operation that gives parameters, by name, the schemas of their numbers with bounds, default and description.
- * The library describes such a parameter only as text with a pattern, because it is text on the wire.
+ * Returns a transform that describes the named parameters of an operation as numbers, with bounds and defaults. The library describes them
+ * as text with a pattern, because they are text in the request.
  */
 export const numberParameters =
   (schemas: Readonly<Record<string, Schema.Schema<number>>>): OpenApi.Transform["Service"] =>

@@ -27,7 +27,7 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
       paths: finishedPaths(paths),
       components: {
         ...components,
-        // These are the schemas of responses. Those of requests are inline at their operations, and their enums stay closed.
+        // The components are only the schemas of responses. Schemas of requests are inline in their operations, so their enums stay closed.
         schemas: inAllParts(components.schemas, withOpenEnum),
         headers: headerDescriptions,
         examples: errorExamples,
@@ -116,7 +116,7 @@ const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
     ...schemeDescriptions[name]
   }))
 
-/** Applies a step to all objects within a part, inner ones first. */
+/** Applies `step` to all objects within a part of the document, inner objects first. */
 const inAllParts = (part: Part, step: (part: Part) => Part): Part => {
   const within = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(within)
@@ -150,7 +150,7 @@ const withInt64 = (part: Part): Part => {
   return { ...rest, format: "int64", minimum: minimum === Number.MIN_SAFE_INTEGER ? 0 : minimum }
 }
 
-/** The values of enums that never grow: the words and letters of a comparison (rule 28). */
+/** The results of a company-data comparison, as words and letters (rule 28). Their enums never get new values. */
 const closedValues = new Set<unknown>([...MatchWord.literals, ...MatchLetter.literals])
 
 /** Replaces an enum that may get more values by `x-extensible-enum`, because generated clients reject values outside of an `enum`. */

@@ -1,6 +1,6 @@
 /**
- * Reads the examples of the OpenAPI document from examples.json. test/http/openapi/OpenApiExamples.test.ts records them from responses of the
- * service, which asks the sandbox instead of the official sources.
+ * Reads the examples of the OpenAPI document from examples.json. test/http/openapi/OpenApiExamples.test.ts records them from responses of a
+ * service that calls the sandbox instead of the official sources.
  */
 import { Record as Rec, Schema } from "effect"
 import recorded from "#http/openapi/examples.json" with { type: "json" }
@@ -21,7 +21,7 @@ const { errors, requests, responses } = Schema.decodeUnknownSync(Examples)(recor
 /** One example per error code, as components of the document. */
 export const errorExamples = Rec.map(errors, (value) => ({ value }))
 
-/** Returns the `examples` of a body; nothing if there are none. */
+/** Returns an object with the `examples` of a body; empty if there are none. */
 const shown = (named: typeof Named.Type | undefined) =>
   named === undefined ? {} : { examples: Rec.map(named, (value) => ({ value })) }
 

@@ -15,13 +15,13 @@ const parts = partsOf(json)
 const placesOf = (isMeant: (part: { readonly [key: string]: unknown }) => boolean) =>
   parts.filter(({ part }) => isMeant({ ...part })).map(({ place }) => place)
 
-it.each(namedOperations)("%s has a description, as has each of its parameters", (_, { operation }) => {
+it.each(namedOperations)("%s and each of its parameters have a description", (_, { operation }) => {
   const { description = "", parameters, summary = "", tags } = operation
   assert.isNotEmpty(summary)
   assert.isNotEmpty(description)
   for (const { description = "", in: place, name } of parameters) {
     assert.isNotEmpty(description, name)
-    // OpenAPI ignores parameters with these names; media types and security schemes describe them.
+    // OpenAPI ignores parameters with these names, because media types and security schemes describe these headers.
     assert.isFalse(place === "header" && ["accept", "content-type", "authorization"].includes(name.toLowerCase()), name)
   }
   const named = new Set(described.tags.filter(({ description }) => description !== "").map(({ name }) => name))
@@ -144,7 +144,7 @@ it("operation ids are unique, and are valid method names of a generated client",
   assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
 })
 
-it("only the words and letters of a comparison are closed enums; clients must expect new values of other enums", () => {
+it("only the enums of comparison results are closed; all other enums may get new values", () => {
   const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
   const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
     "enum" in part && Array.isArray(part.enum) ? [part.enum] : []

@@ -1,4 +1,4 @@
-/** Records the examples of the OpenAPI document from responses of the service with the sandbox's sources. */
+/** Records the examples of the OpenAPI document from responses of a service that calls the sandbox instead of the official sources. */
 import { expect } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -34,7 +34,7 @@ const decodeFile = Schema.decodeUnknownSync(Schema.fromJsonString(NestedExamples
 
 const separator = "\t"
 
-/** Returns the examples in the file. */
+/** Returns the examples that examples.json has. */
 const kept = (): Examples => {
   const { errors, requests, responses } = decodeFile(readFileSync(file, "utf8"))
   return new Map([
@@ -52,7 +52,7 @@ const kept = (): Examples => {
   ])
 }
 
-/** Returns the text of a file with these examples. */
+/** Returns the text of examples.json with these examples. */
 const written = (examples: Examples): string => {
   const nest = (entries: ReadonlyArray<readonly [ReadonlyArray<string>, unknown]>): unknown => {
     const [first] = entries
@@ -82,7 +82,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the examples o
     function* () {
       const fresh = yield* record
       const before = kept()
-      // Keeps a recorded example until the response has another shape.
+      // Keeps a recorded example if the new response differs only in values that change with each run.
       for (const [place, value] of before) {
         if (fresh.has(place) && shapeOf(fresh.get(place)) === shapeOf(value)) fresh.set(place, value)
       }
@@ -142,7 +142,7 @@ const record = Effect.gen(function* () {
   keep("validateVatId", "qualified confirmation in letters", yield* confirm(service, "DE100440000", paid, letters))
   yield* get("getUsage", "free plan", "/v1/usage", { key })
   const submissions = "/v1/validations"
-  // The first attempt has failed by then, so the response always shows its failure.
+  // After two seconds the first attempt has failed, so the response always shows its failure.
   const later = { key, headers: { prefer: "respond-async, wait=2" } }
   yield* post("submitValidation", "answered at once", submissions, { vat_id: "ATU12345678", reference: "INV-2026-0042" }, { key })
   const submitted = yield* post(
@@ -312,7 +312,7 @@ const decodeEvents = Schema.decodeUnknownEffect(Schema.Struct({ data: Schema.Arr
 const hasExamples = (content: unknown) =>
   Schema.is(Schema.Struct({ examples: Schema.Record(Schema.String, Schema.Json) }))(content)
 
-/** What to do if an operation has no example. The document is read before the examples are written. */
+/** What to do if an operation has no example. The first run with -u writes the examples, and only the next run reads them. */
 const remedy = "call the operation in `record`, then run this test with -u twice"
 
 /** Media types of pages and files, which have no example. */
