@@ -12,11 +12,11 @@ import { csv, json, ndjson, plain, text } from "#http/wire/MediaTypes.ts"
 const limits = { minimum: 1, maximum: 1_000 }
 export const defaultLimit = 100
 
-/** Bounds of a requested time. No event is older than the epoch, and RFC 3339 has no year after 9999. */
+/** Bounds of a requested time. No event is older than the Unix epoch, and RFC 3339 has no year after 9999. */
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
 const notATime = "Expected a time from 1970 to 9999, such as 2026-11-22T09:30:00Z or 2026-11-22, at most in milliseconds"
 
-/** The end of 9999-12-31. It is in the year 10000, so `withinYears` replaces it by the millisecond before. */
+/** The exclusive end of the day 9999-12-31, in the year 10000. `withinYears` replaces it by the last millisecond of 9999. */
 const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
 const withinYears = (moment: Option.Option<DateTime.Utc>) =>
   Option.map(Option.filter(moment, DateTime.between({ ...years, maximum: endOfYears })), (within) =>

@@ -29,7 +29,7 @@ export class CurrentProofReader extends Context.Service<CurrentProofReader, Proo
 
 const apiKey = HttpApiSecurity.apiKey({ key: "X-Api-Key", in: "header" })
 
-/** Rejects requests with neither a valid auditor's token nor a valid API key. */
+/** Rejects requests without a valid auditor's token or API key. */
 export class ProofReaderRequired extends HttpApiMiddleware.Service<ProofReaderRequired, { provides: CurrentProofReader }>()(
   "vatproof/http/audit/ProofReaderRequired",
   { security: { auditorToken, apiKey } }
@@ -70,8 +70,8 @@ export const layerProofReaderRequired = Layer.effect(
       return { _tag: "Auditor", auditor: yield* auditors.byToken(Redacted.make(token)) } satisfies ProofReader
     })
 
-    // If a scheme fails, the library tries the next one, so a wrong API key beside a valid auditor token would be ignored. `identify`
-    // therefore checks both schemes itself, and answers a refusal with a response instead of a failure.
+    // After a failure of one scheme the library tries the next one. It would ignore a wrong API key beside a valid auditor's token.
+    // `identify` therefore checks both schemes itself, and returns a response instead of a failure.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const reader = yield* Effect.result(readerOf)
       if (reader._tag === "Failure") return challenge(yield* FailureResponses.respond(Effect.fail(reader.failure)))

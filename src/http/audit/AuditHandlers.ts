@@ -17,7 +17,7 @@ import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 /** Matches positions and receipt ids. Other text is neither looked up nor used in a file name. */
 const subjectForm = /^[\w-]{1,100}$/u
 
-/** Events that a stream reads from the database at a time. */
+/** Number of events that a streamed response reads from the database at a time. */
 const streamPage = 500
 
 /**
@@ -127,7 +127,7 @@ interface EventsQuery {
   readonly receipt_id?: string
 }
 
-/** Returns the invalid fields of a query. Unknown filters are invalid, because an auditor would take an unfiltered answer for a filtered one. */
+/** Returns the invalid fields of a query. Unknown filters are invalid, because an auditor would believe that the service applied them. */
 const invalidFieldsOf = (
   names: ReadonlyArray<string>,
   { account_id, key, type }: EventsQuery,
@@ -161,7 +161,7 @@ const filterOf = Effect.fnUntraced(function* (query: EventsQuery) {
 const nameOf = ({ accountId, from, key, receiptId, to, type, vatId }: AuditQuery) =>
   JSON.stringify([accountId, from?.epochMilliseconds, key, receiptId, to?.epochMilliseconds, type, vatId])
 
-/** Creates functions for cursors that are valid on their day and the next one (UTC). After that an auditor must begin a new reading, which the log records. */
+/** Creates functions for cursors that are valid on their day and the next one (UTC). After that an auditor must start again at the first page, which the log records as a new reading. */
 const makeDailyCursors = Effect.map(Cursor.make, (cursors) => {
   const daysAgo = (days: number) => Effect.map(DateTime.now, (now) => DateTime.formatIsoDateUtc(DateTime.subtract(now, { days })))
   return {

@@ -98,13 +98,13 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assertProblem(yield* get("/v1/audit/events", { headers: foreign.headers, query: { limit: "1", cursor } }), "VALIDATION_ERROR")
   })
 
-  it.effect("shows an auditor who may see one account only the events and proofs of that account", function* () {
+  it.effect("shows an auditor of one account only the events and proofs of that account", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     const other = yield* businessCaller
     const { headers } = yield* newAuditor(one.accountId)
     const all = yield* eventsIn((yield* get("/v1/audit/events", { headers })).body)
-    // The admission of the auditor and the auditor's reading are events of the account too.
+    // Adding the auditor and the auditor's reading of the log are events of the account too.
     assert.deepStrictEqual(typesOf(all), [
       "AccountRegistered",
       "ApiKeyIssued",

@@ -1,4 +1,4 @@
-/** Verifies the served log with Go's packages for transparency logs. Skipped with a message if they are not installed. */
+/** Verifies the served log with Go's packages for transparency logs. Skips the test if they are not installed. */
 import { beforeEach } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result } from "effect"
 import { EventStore } from "#events/store/EventStore.ts"
@@ -38,7 +38,7 @@ layer(service, { excludeTestServices: true })("The served log", (it) => {
           ...(i === erased ? { personal: { company_name: "Muster GmbH" } } : {})
         }))
       )
-      // The reading appends the last event, after which positions 0 to 599 do not change.
+      // Reading the log appends its last event. Positions 0 to 599 do not change after that.
       const lines = yield* running.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
       const events = lines.text
         .trimEnd()

@@ -56,7 +56,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audi
     assert.deepStrictEqual(yield* read(ofOne.headers, { key: prefix }), all)
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, type: "VatIdVerified" }), ["VatIdVerified"])
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, vat_id: "DE123456789" }), ["ReceiptIssued"])
-    // A key of another account, and a prefix without its account.
+    // A key of another account has no results. A prefix without its account is an error.
     assert.deepStrictEqual(yield* read(ofOne.headers, { key: other.keyId }), [])
     assert.deepStrictEqual(yield* read(headers, { key: one.keyId, account_id: other.accountId }), [])
     assertProblem(yield* get("/v1/audit/events", { headers, query: { key: prefix } }), "VALIDATION_ERROR")
