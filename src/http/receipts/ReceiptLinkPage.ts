@@ -47,7 +47,6 @@ interface Refused {
   readonly requestId: string
 }
 
-/** Returns the response with the page. */
 export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256Hex: Sha256) => {
   const { code, retryAfterSeconds } = problem
   const { text, title } = texts[language][outcomeOf(code)]

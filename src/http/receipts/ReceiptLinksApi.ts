@@ -11,7 +11,7 @@ import { Timestamp } from "#http/wire/Timestamp.ts"
 const receipt_id = Schema.String.annotate({ description: "Id of the receipt", examples: ["VP-QC-20261120-A7K2M9P4R3"] })
 const linkId = Schema.String.annotate({ description: "Id of the link", examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"] })
 
-/** Path of the URL of a link, without the token that follows. */
+/** Path of a link's URL, without the token at its end. */
 export const openPath = "/v1/receipt-links"
 
 /** The body of a request for a link. Without a body the link has the default validity. */

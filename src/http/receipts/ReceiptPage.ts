@@ -77,7 +77,7 @@ const factOf = ({ kind, label, value }: Fact): string =>
 const attachmentOf = ({ description, mediaType, name, text }: Attachment): string =>
   `<li><a download="${escape(name)}" href="data:${mediaType};charset=utf-8,${escape(encodeURIComponent(text))}">${escape(name)}</a>: ${escape(description)}</li>`
 
-/** Returns the CSS of the footer of printed pages. Only letters, digits and hyphens of the id are used: others could change the CSS. */
+/** Returns the CSS of the footer of printed pages. Removes all characters except letters, digits and hyphens from the id, to prevent CSS injection. */
 const pageNumbers = ({ page: [page, of], receiptId }: ReceiptDocument): string => {
   const id = receiptId.replace(/[^A-Za-z0-9-]/gu, "")
   return `@page{@bottom-left{content:"${id}"}@bottom-right{content:"${page} " counter(page) " ${of} " counter(pages)}}`

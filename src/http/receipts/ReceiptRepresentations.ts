@@ -75,7 +75,7 @@ interface ShowOptions {
   readonly pdfUrl?: string
 }
 
-/** Creates a function that returns the error for an erased receipt. The error has the proof that the receipt was issued; null if the log is not signed. */
+/** Creates a function that returns the error for an erased receipt. Its `proof` proves that the receipt was issued, and is null if the log is not signed. */
 export const makeErased = Effect.map(
   AuditTrail,
   (trail) =>

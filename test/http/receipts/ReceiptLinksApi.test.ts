@@ -45,7 +45,7 @@ const service = RunningService.layerShared({ PUBLIC_URL: publicUrl })
 
 layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
   it.effect(
-    "opens the page and the PDF in a browser, with headers that exclude both from caches, referrers and search engines",
+    "opens the page and the PDF in a browser, with headers that exclude both from shared caches, referrers and search engines",
     function* () {
       const { client, key, open, receiptId } = yield* started
       const { path } = yield* share(client, receiptId, { key })
@@ -173,7 +173,7 @@ layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
     yield* share(client, receiptId, { key })
   })
 
-  it.effect("shows that its receipt was erased, and no data, until it is revoked", function* () {
+  it.effect("shows only that its receipt was erased, until the link is revoked", function* () {
     const { client, key, open, receiptId } = yield* started
     const { linkId, path } = yield* share(client, receiptId, { key })
     yield* command("personal-data", "erase", receiptId, ...why)

@@ -49,7 +49,7 @@ describe("the page of a receipt", () => {
     )
   })
 
-  it("is green only if all company data matches", () => {
+  it("has a green verdict only if all supplied company data matches", () => {
     const boxOf = (differences: Differences) =>
       /<section class="verdict (\w+)">\n<p class="headline">(.*)<\/p>\n<p class="compared">(.*)<\/p>/u
         .exec(pageOf(differences).html)

@@ -113,7 +113,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     }
   })
 
-  it.effect("returns any supplied text unchanged", function* () {
+  it.effect("returns supplied company data unchanged, whatever its characters", function* () {
     const { client, key } = yield* started
     const company_name = "\uFFFF \u202E <b> ' \\ 日本 😀"
     const [id = ""] = yield* Effect.map(
@@ -126,7 +126,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations/{
     }
   })
 
-  it.effect("returns 404 for any malformed id", function* () {
+  it.effect("returns 404 for any malformed receipt id", function* () {
     const { client, key } = yield* started
     for (const id of [
       "x",
@@ -184,7 +184,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     }
   })
 
-  it.effect("accepts a cursor only if it is unchanged, with the same key and filter", function* () {
+  it.effect("rejects a cursor that is changed, or is sent with another API key or filter", function* () {
     const { client, key } = yield* started
     const other = yield* newPaidKey(client)
     yield* issue(client, key, ["DE100440240", "DE100440240", "DE100440241"])
@@ -215,7 +215,7 @@ layer(service, { excludeTestServices: true })("GET /v1/qualified-confirmations",
     assert.strictEqual((yield* pageOf(replica, key, { cursor, limit: "50" })).ids.length, 2)
   })
 
-  it.effect("neither repeats nor skips a receipt while others are issued", function* () {
+  it.effect("lists each earlier receipt exactly once, even if new receipts are issued between two pages", function* () {
     const { client, key } = yield* started
     const before = (yield* issue(client, key, vatIds(9, 100_440_300))).toReversed()
     const more = Effect.all(

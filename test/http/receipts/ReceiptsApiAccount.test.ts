@@ -42,7 +42,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts
     assertProblem(yield* client.ask(`${list}/${ids[1]}`, { key: keys[1]?.key }), "NOT_FOUND")
   })
 
-  it.effect("are returned only with a valid token or key, and with known filters", function* () {
+  it.effect("are returned only with a valid token or key, and not with a misspelled filter", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { token } = yield* People.newUser(client)
