@@ -27,7 +27,7 @@ export interface LineReader {
   readonly line: (text: string) => Read
   readonly end: () => Read
 }
-/** Creates the reader of an upload, which passes the items that it reads to `add`. */
+/** Creates the reader of an upload. The reader passes each item to `add`. */
 export type MakeReader = (add: (value: unknown) => Read) => LineReader
 
 const decodeItem = Schema.decodeUnknownResult(Item, { onExcessProperty: "error", errors: "all" })

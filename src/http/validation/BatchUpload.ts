@@ -5,12 +5,10 @@ import { csvReader } from "#http/validation/BatchCsv.ts"
 import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
-/**
- * Limits of an upload. The number of lines is limited because empty lines take time too. An item in JSON may have several lines.
- */
+/** Limits of an upload. `lines` includes empty lines. It exceeds the maximum number of items, because a JSON item may have several lines. */
 const bounds = { bytes: 20 * 1024 * 1024, lines: 500_000 }
 
-/** The upload is invalid and rejected as a whole. `line` is the number of the invalid line, from 1; null if the problem concerns no single line. */
+/** The upload is invalid and rejected as a whole. `line` is the number of the invalid line, from 1; null if no single line is invalid. */
 export class InvalidUpload extends Schema.TaggedError<InvalidUpload>()("InvalidUpload", {
   line: Schema.NullOr(Schema.Int),
   problem: Schema.String
@@ -38,7 +36,7 @@ const closingBrace = 125
 
 type ReadItems<E> = Result.Result<ReadonlyArray<BatchItem>, E>
 
-/** Creates the reader of an upload. `push` reads the next part and returns its complete items; `end` returns the last ones. */
+/** Creates the reader of an upload. `push` reads the next part and returns its complete items; `end` returns the last items. */
 const makeUpload = (format: UploadFormat) => {
   const items = makeItems()
   const reader = readers[format](items.add)
@@ -53,12 +51,12 @@ const makeUpload = (format: UploadFormat) => {
     if (format !== "json" && bytes.length > maxLine) return fail(tooLong)
     if (line > bounds.lines) return fail(`A batch has at most ${bounds.lines} lines`)
     const text = decode(bytes)
-    if (Option.isNone(text)) return fail("The text is not UTF-8")
+    if (Option.isNone(text)) return fail("The line is not UTF-8 text, or it contains U+0000")
     const read = reader.line(format === "json" ? text.value : text.value.replace(/\r?\n?$/u, ""))
     return Result.isFailure(read) ? fail(read.failure) : Result.succeed(undefined)
   }
 
-  /** Returns the index of the last byte that can be read now: the next line break or, in JSON without line breaks, the end of the last object. */
+  /** Returns the index of the last byte that can be read now: the next line break, or without one the end of the last object in JSON. */
   const endOf = (bytes: Uint8Array, from: number) => {
     const end = bytes.indexOf(newLine, from)
     return end === -1 && format === "json" ? bytes.lastIndexOf(closingBrace) : end

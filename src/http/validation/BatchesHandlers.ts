@@ -70,7 +70,7 @@ const makeSubmit = Effect.gen(function* () {
   })
 })
 
-/** A text format of results: its first line, the line of a result, and its last line. */
+/** A text format of batch results: its first line, the line of a result, and its last line. */
 interface LineFormat {
   readonly first: string
   readonly line: (result: BatchResult) => string
@@ -101,7 +101,7 @@ const makeResults = Effect.gen(function* () {
     return HttpServerResponse.jsonUnsafe({ data, next_cursor }, { headers: negotiated })
   })
 
-  /** Responds with all results in a text format. They are complete if every item has a result and none is pending. */
+  /** Responds with all results in a text format. The last line says whether every item has a result and no result is pending. */
   const respondWith = (contentType: string, batch: BatchFacts, format: LineFormat) =>
     Effect.sync(() => {
       let [count, pending] = [0, 0]
@@ -203,7 +203,7 @@ const shown = (caller: KeyCaller, batch: BatchRecord) =>
     const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, isPaused, items, malformed } = batch
     const { cancelled, expired, final, longestQueue, open, pending } = counts
     const resets = DateTime.formatIso(caller.period.end)
-    // The member states of items that are not in the log yet are unknown: they may all belong to the longest queue.
+    // The member states of items that are not in the log yet are unknown. The estimate adds all of them to the longest queue.
     const remainingMs = Math.ceil((longestQueue + pending - open) / assumed.concurrency) * Duration.toMillis(assumed.call)
     const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))
     return {

@@ -107,7 +107,7 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/** A validation that waits for the next month is tried earlier after a change of the plan, so Retry-After is limited. */
+/** Maximum of Retry-After, in seconds. A validation that waits for the quota of the next month is tried earlier if the plan changes. */
 const longestRetryAfter = Duration.toSeconds(longestWait)
 
 const secondsUntil = (moment: DateTime.Utc) =>

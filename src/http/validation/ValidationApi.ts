@@ -20,7 +20,7 @@ const receiptFields = {
   source: Schema.String.annotate({ description: "Issuer of the receipt: the service itself, not the tax authority" })
 }
 
-/** The comparison in words (rule 28). */
+/** The results of comparing company data with the register, in words (rule 28). */
 const ConfirmationWords = Schema.Struct({
   name_match: MatchWord,
   street_match: MatchWord,
@@ -29,7 +29,7 @@ const ConfirmationWords = Schema.Struct({
   ...receiptFields
 }).annotate({ identifier: "QualifiedConfirmation" })
 
-/** The comparison in letters (rule 28): A match, B no match, C not checked, D not provided by the source. */
+/** The results of comparing company data with the register, in letters (rule 28): A match, B no match, C not checked, D not provided by the source. */
 const ConfirmationLetters = Schema.Struct({
   name_match: MatchLetter,
   street_match: MatchLetter,
@@ -67,7 +67,7 @@ export const ValidationResult = Schema.Struct({
 /** The path of the endpoint, in the syntax of the router. */
 export const validatePath = "/v1/validate/:vat_id"
 
-/** The fields of company data. */
+/** The company data that a qualified confirmation compares with the register. */
 export const company = {
   name: companyField("Name to compare. Without it the BZSt compares nothing", "Muster GmbH"),
   street: companyField("Street to compare, if name and city are sent too", "Musterstraße 1"),
@@ -83,7 +83,6 @@ export const requesterVatId = Schema.optionalKey(
   })
 )
 
-/** The VAT ID to validate, in any spelling. */
 export const vatIdInput = Schema.String.annotate({
   description: "The VAT ID, with or without its country prefix (digits alone are German). Spaces, hyphens and dots are removed",
   examples: ["DE123456789"]

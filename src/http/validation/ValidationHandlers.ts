@@ -35,7 +35,7 @@ const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
 }
 
 /**
- * Creates the handler of requests with an Idempotency-Key (rule 86). The id of the validation is computed from that key, and every response is
+ * Creates the handler of requests with an Idempotency-Key (rule 86). The id of the validation is computed from that key. Every response is
  * built from the events of the validation, so repeated requests get equal responses.
  */
 const makeAnswerOnce = Effect.gen(function* () {
@@ -119,7 +119,7 @@ export const layer = HttpRouter.use(
       validatePath,
       Effect.contextWith((context: Context.Context<HttpRouter.Provided>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-        // A validation is charged, and HEAD must be safe to repeat (rule 13).
+        // HEAD must be safe to repeat, but a validation is charged (rule 13).
         if (request.method === "HEAD") return Errors.methodNotAllowed("HEAD", ["GET"])
         const credential = credentialOf(request)
         return Result.isSuccess(credential)
@@ -140,7 +140,7 @@ export const warningOf = ({ confirmation, served }: Validation) => {
   return company_name === "" || company_city === "" ? uncomparedHeaders : undefined
 }
 
-/** Formatted times, by their DateTime objects. A cached answer is the same object in all requests, and formatting its time again would take microseconds. */
+/** Formatted times, by their DateTime objects. All requests share the object of a cached answer, and formatting its time takes microseconds. */
 const timestamps = new WeakMap<DateTime.Utc, string>()
 
 const timestampOf = (time: DateTime.Utc) => {

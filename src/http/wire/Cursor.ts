@@ -6,7 +6,7 @@ import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidCursor", {}) {
   readonly field = "cursor"
   override get message() {
-    return "must be the next_cursor of the previous page of the same list"
+    return "Expected the next_cursor of the previous page of the same list"
   }
 }
 

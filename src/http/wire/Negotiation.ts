@@ -16,8 +16,8 @@ interface Rank {
 const weight = /^\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*$/iu
 
 /**
- * Parses the entries of a header. Ignores malformed entries, and parameters other than `q`. Without a header the client accepts everything,
- * which the range `all` stands for.
+ * Parses the entries of a header. Ignores malformed entries, and parameters other than `q`. Returns the range `all` without a header,
+ * because the client then accepts everything.
  */
 const preferences = (header: string | undefined, all: string): ReadonlyArray<Preference> => {
   if (header === undefined || header.trim() === "") return [{ range: all, quality: 1 }]
@@ -33,8 +33,8 @@ const preferences = (header: string | undefined, all: string): ReadonlyArray<Pre
 const byRank = Order.Struct({ quality: Order.flip(Order.Number), precision: Order.flip(Order.Number) })
 
 /**
- * Returns the offer with the highest quality. Of several it returns the most precisely named one, then the first one. Returns none if the
- * client accepts no offer.
+ * Returns the offer with the highest quality; none if the client accepts no offer. Of offers with equal quality it returns the one that
+ * the header names most precisely, then the first one.
  */
 const best = <Offer extends string>(offers: ReadonlyArray<Offer>, rankOf: (offer: Offer) => Rank): Option.Option<Offer> => {
   const ranked = offers.map((offer) => ({ offer, ...rankOf(offer) })).filter(({ quality }) => quality > 0)
@@ -71,7 +71,7 @@ export const contentCoding = <Offer extends string>(
   })
 }
 
-/** Returns the language that the client prefers; the first one if it accepts none. `de-AT` accepts `de` too, unless the header rejects `de` (`de;q=0`). */
+/** Returns the language that the client prefers; the first offer if it accepts none. `de-AT` accepts `de` too, unless the header rejects `de` (`de;q=0`). */
 export const language = <Offer extends string>(
   header: string | undefined,
   offers: readonly [Offer, ...ReadonlyArray<Offer>]
@@ -87,6 +87,6 @@ export const language = <Offer extends string>(
   return Option.getOrElse(preferred, () => offers[0])
 }
 
-/** Returns true if the client prefers a page to JSON, as browsers do. */
+/** Returns true if the client prefers HTML to JSON, as browsers do. */
 export const prefersPage = (accept: string | undefined): boolean =>
   Option.contains(mediaType(accept, ["application/json", "text/html"]), "text/html")

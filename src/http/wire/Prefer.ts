@@ -1,9 +1,9 @@
-/** Reads the header Prefer (RFC 7240, read 2026-11): whether a request may be answered later, and how long the client waits before that. */
+/** Reads the header Prefer (RFC 7240, read 2026-11): whether the client accepts a later answer, and how long the service waits for the answer first. */
 import { Duration } from "effect"
 
 /**
- * Returns how long a request waits for an answer, before it is accepted and answered later. Returns null if the client does not
- * allow a later answer.
+ * Returns how long the service waits for an answer before it accepts the request without one. Returns null if the client accepts no later
+ * answer.
  */
 export const asyncWait = (header: string | undefined, longestSeconds: number): Duration.Duration | null => {
   const preferences = (header ?? "").split(",").map((part) => (part.split(";", 1)[0] ?? "").trim().toLowerCase())

@@ -28,7 +28,7 @@ describe("an uploaded batch", () => {
     ["json", `\u{feff}${JSON.stringify({ items: objects }, null, 2)}\r\n`],
     ["ndjson", `${objects.map((object) => JSON.stringify(object)).join("\r\n")}`],
     ["csv", `Custom_ID;vat_id\n\n${quoted.join("\n")}\n`]
-  ] as const)("as %s is decoded to the same items, in parts of any size", function* ([format, body]) {
+  ] as const)("as %s is decoded to the same items, whatever the size of the received parts", function* ([format, body]) {
     for (const partSize of [1, 2, 3, 7, 64, 4096]) assert.deepStrictEqual(yield* read(format, body, partSize), items)
   })
 
@@ -41,15 +41,18 @@ describe("an uploaded batch", () => {
     ["csv", "vat_id,custom_id\n1,2,3", 2, "The line has 3 cells; expected 2"],
     ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A cell must end at its closing quotation mark"],
     ["csv", "a,b\n1,2", 1, "The first line must name the columns"]
-  ] as const)("as invalid %s is rejected, with the line number if a line is wrong", function* ([format, body, line, problem]) {
-    for (const partSize of [3, 65_536]) {
-      const error = yield* Effect.flip(read(format, body, partSize))
-      assert.strictEqual(error._tag === "InvalidUpload" ? error.line : undefined, line, String(error))
-      assert.include(error.message, problem)
+  ] as const)(
+    "as invalid %s is rejected, and the error has the number of the invalid line, if any",
+    function* ([format, body, line, problem]) {
+      for (const partSize of [3, 65_536]) {
+        const error = yield* Effect.flip(read(format, body, partSize))
+        assert.strictEqual(error._tag === "InvalidUpload" ? error.line : undefined, line, String(error))
+        assert.include(error.message, problem)
+      }
     }
-  })
+  )
 
-  it.effect("has at most 50,000 items and 500,000 lines", function* () {
+  it.effect("is rejected if it has more than 50,000 items or 500,000 lines", function* () {
     const item = '{"custom_id":"a","vat_id":""}\n'
     assert.lengthOf(yield* read("ndjson", item.repeat(50_000), 65_536), 50_000)
     for (const [body, line] of [

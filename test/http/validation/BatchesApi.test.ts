@@ -17,7 +17,7 @@ const decodeTimes = Schema.decodeUnknownEffect(
 )
 const idOf = ({ body }: Reply) => Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)
 
-/** Uploads a body of any content type, byte by byte as given. */
+/** Uploads exactly these bytes as the body, with any content type. */
 const upload = Effect.fnUntraced(function* (key: string, contentType: string, body: string | Uint8Array) {
   const { baseUrl } = yield* RunningService.RunningService
   const http = yield* HttpClient.HttpClient
@@ -106,17 +106,20 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     }
   )
 
-  it.effect("returns the official name if the cached answer is a receipt", function* () {
-    const service = yield* RunningService.make(RunningService.otherSettings)
-    const key = yield* newPaidKey(service)
-    const vatId = "EL100550010"
-    const names = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" }
-    assert.containSubset((yield* service.validate(vatId, { key })).body, names)
-    assert.containSubset((yield* confirm(service, vatId, key)).body, { source: "bzst", company_name: null })
-    const id = yield* idOf(yield* service.post(path, { items: [{ custom_id: "one", vat_id: vatId }] }, { key }))
-    yield* finished(key, id)
-    assert.containSubset((yield* service.get(`${path}/${id}/results`, { key })).body, { data: [{ source: "cache", ...names }] })
-  })
+  it.effect(
+    "returns the names that VIES disclosed earlier if the cached answer is a qualified confirmation without names",
+    function* () {
+      const service = yield* RunningService.make(RunningService.otherSettings)
+      const key = yield* newPaidKey(service)
+      const vatId = "EL100550010"
+      const names = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" }
+      assert.containSubset((yield* service.validate(vatId, { key })).body, names)
+      assert.containSubset((yield* confirm(service, vatId, key)).body, { source: "bzst", company_name: null })
+      const id = yield* idOf(yield* service.post(path, { items: [{ custom_id: "one", vat_id: vatId }] }, { key }))
+      yield* finished(key, id)
+      assert.containSubset((yield* service.get(`${path}/${id}/results`, { key })).body, { data: [{ source: "cache", ...names }] })
+    }
+  )
 
   it.effect("rejects an invalid upload as a whole, and names the line", function* () {
     const { newKey } = yield* RunningService.RunningService
@@ -165,7 +168,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assert.include(assertProblem(misspelled, "VALIDATION_ERROR").message, "did you mean cursor?")
     const invalid = yield* get(`${path}/${id}/results`, { key, query: { cursor: "a" } })
     const { details, message } = assertProblem(invalid, "VALIDATION_ERROR")
-    assert.strictEqual(message, "cursor: must be the next_cursor of the previous page of the same list")
+    assert.strictEqual(message, "cursor: Expected the next_cursor of the previous page of the same list")
     assert.containSubset(details, [{ field: "cursor" }])
     const attempted = yield* Effect.repeat(get(`${path}/${id}/results`, { key }), {
       schedule: Schedule.spaced("100 millis"),
@@ -195,7 +198,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
         until: ({ text }) => text.includes("MS_UNAVAILABLE")
       })
       const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(attempted.body)
-      // The second chunk may be missing for a moment.
+      // The items of the second chunk may not be in the log yet.
       const second = yield* Effect.repeat(get(`${path}/${id}/results`, { key, query: { cursor: next_cursor, limit: "1" } }), {
         schedule: Schedule.spaced("100 millis"),
         until: ({ text }) => !text.startsWith('{"data":[]')
@@ -260,12 +263,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
   })
 
-  it.effect("estimates the end of a batch from its acceptance on", function* () {
+  it.effect("estimates the end of a batch in the response that accepts it", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const items = Array.from({ length: 300 }, (_, number) => ({ custom_id: `${number}`, vat_id: `ATU106${10_000 + number}` }))
     const { body } = yield* post(path, { items }, { key: yield* newKey })
     const { accepted_at, estimated_end } = yield* decodeTimes(body)
-    // Ten items a second.
+    // The estimate assumes ten items per second.
     assert.closeTo(DateTime.toEpochMillis(estimated_end) - DateTime.toEpochMillis(accepted_at), 30_000, 5_000)
   })
 

@@ -108,18 +108,21 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     ])
   })
 
-  it.effect("says in each response that nothing was compared if it is a confirmation without name or city", function* () {
-    const service = yield* RunningService.RunningService
-    const key = yield* newPaidKey(service)
-    const asked = { vat_id: "DE100550012", requester_vat_id: "DE811115368" }
-    const confirmed = (company: object) => service.post(path, { ...asked, company }, { key })
-    const reply = yield* confirmed({ name: "Muster GmbH" })
-    const again = yield* service.get(`${path}/${yield* idOf(reply)}`, { key })
-    for (const { headers } of [reply, again, yield* confirmed({ city: "Berlin", zip: "10115" })]) {
-      assert.match(headers["warning"] ?? "", /^199 - "Nothing was compared/u)
+  it.effect(
+    "has a warning in each response if it is a confirmation without a company name or city, which compares nothing",
+    function* () {
+      const service = yield* RunningService.RunningService
+      const key = yield* newPaidKey(service)
+      const asked = { vat_id: "DE100550012", requester_vat_id: "DE811115368" }
+      const confirmed = (company: object) => service.post(path, { ...asked, company }, { key })
+      const reply = yield* confirmed({ name: "Muster GmbH" })
+      const again = yield* service.get(`${path}/${yield* idOf(reply)}`, { key })
+      for (const { headers } of [reply, again, yield* confirmed({ city: "Berlin", zip: "10115" })]) {
+        assert.match(headers["warning"] ?? "", /^199 - "Nothing was compared/u)
+      }
+      assert.isUndefined((yield* confirmed({ name: "Muster GmbH", city: "Berlin" })).headers["warning"])
     }
-    assert.isUndefined((yield* confirmed({ name: "Muster GmbH", city: "Berlin" })).headers["warning"])
-  })
+  )
 
   it.effect("is a qualified confirmation if it has company data", function* () {
     const service = yield* RunningService.RunningService
@@ -132,7 +135,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
       const again = yield* service.get(`${path}/${yield* idOf(reply)}`, { key })
       assert.deepStrictEqual(again.body, reply.body)
     }
-    // Only the same question waits for five minutes.
+    // The BZSt gets the same request at most every five minutes. This request has another company name, so it is sent at once.
     const corrected = { ...asked, company: { ...company, name: "Other GmbH" } }
     const second = yield* service.post(path, corrected, { key, headers: soon })
     assert.containSubset(second, { status: 200, body: { qualified_confirmation: { name_match: "mismatch" } } })

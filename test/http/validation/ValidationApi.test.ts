@@ -134,7 +134,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     )
   })
 
-  it.effect("asks VIES once more without the requester if VIES rejects the requester", function* () {
+  it.effect("repeats the VIES call without the requester if VIES rejects the requester", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const reply = yield* validate(vatIdEnding("AT", "999202"), {
       key: yield* newKey,
@@ -152,7 +152,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     assertProblem(yield* validate("ATU12345678", { query: { requester_vat_id: "DE811115368" } }), "UNAUTHORIZED")
   })
 
-  it.effect("shares source calls among 20 concurrent requests, and charges each request", function* () {
+  it.effect("shares source calls among 20 concurrent requests for one VAT ID, and charges each request", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey

@@ -49,8 +49,8 @@ const start = Effect.gen(function* () {
   return { ...service, service, key: yield* service.newKey }
 })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("a change during a call to a source", (it) => {
-  it.effect("makes the request fail with 401 and without a charge if it revokes the API key", function* () {
+layer(RunningService.layerShared(), { excludeTestServices: true })("a validation that waits for a source", (it) => {
+  it.effect("fails with 401 and without a charge if its API key is revoked", function* () {
     const { key, validate } = yield* start
     for (const vatId of [vatIdEnding("AT", "413001"), vatIdEnding("AT", "999300")]) {
       const other = yield* start
@@ -62,7 +62,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.containSubset(yield* validate(vatIdEnding("AT", "413001"), { key }), { status: 200, body: { source: "vies" } })
   })
 
-  it.effect("applies to the request in flight if it is a larger plan", function* () {
+  it.effect("gets the limits of the new plan if its API key is upgraded to a larger plan", function* () {
     const { key, validate } = yield* start
     yield* RunningService.setPlan(key, "starter")
     const change = RunningService.setPlan(key, "business")
@@ -72,7 +72,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.strictEqual((yield* validate("ATU12345678", { key })).headers["x-service-usage"], "2/1000000")
   })
 
-  it.effect("makes the request fail with 429 and without a charge if it is a plan whose quota is used up", function* () {
+  it.effect("fails with 429 and without a charge if its API key gets a plan whose quota is used up", function* () {
     const { key, validate } = yield* start
     yield* validate("ATU12345678", { key })
     const change = RunningService.setPlan(key, "starter")
@@ -82,16 +82,13 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change dur
     assert.deepStrictEqual(yield* recorded(key), { events: 1, units: 1, calls: 2 })
   })
 
-  it.effect(
-    "makes the request fail with 402 and without a receipt if it is a plan without qualified confirmations",
-    function* () {
-      const { key, service } = yield* start
-      yield* RunningService.setPlan(key, "business")
-      const change = RunningService.setPlan(key, "free")
-      assertProblem(yield* during("bzst", confirm(service, "DE100413005", key), change), "PAYMENT_REQUIRED")
-      assert.deepStrictEqual(yield* recorded(key), { events: 0, units: 0, calls: 1 })
-      yield* RunningService.setPlan(key, "business")
-      assert.containSubset(yield* service.get("/v1/qualified-confirmations", { key }), { status: 200, body: { data: [] } })
-    }
-  )
+  it.effect("fails with 402 and without a receipt if its API key gets a plan without qualified confirmations", function* () {
+    const { key, service } = yield* start
+    yield* RunningService.setPlan(key, "business")
+    const change = RunningService.setPlan(key, "free")
+    assertProblem(yield* during("bzst", confirm(service, "DE100413005", key), change), "PAYMENT_REQUIRED")
+    assert.deepStrictEqual(yield* recorded(key), { events: 0, units: 0, calls: 1 })
+    yield* RunningService.setPlan(key, "business")
+    assert.containSubset(yield* service.get("/v1/qualified-confirmations", { key }), { status: 200, body: { data: [] } })
+  })
 })

@@ -51,37 +51,40 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.strictEqual((yield* service.ask(`${asked}&company_name=M%C3%BCller+%26+100%25&other=%FF`, { key })).status, 200)
   })
 
-  it.effect("is rejected with the first of several errors in a fixed order, without a source call or a charge", function* () {
-    const { key, sandbox, service } = yield* start()
-    const free = yield* service.newKey
-    const poor = yield* newPaidKey(service, "starter")
-    yield* service.validate("DE100440100", { key: poor })
-    yield* sandbox.reset
-    const austrian = "ATU10440101"
-    const none = { company_name: "x" }
-    const wrongRequester = { ...none, requester_vat_id: "ATU12345678" }
-    const refusals = [
-      [yield* confirm(service, "not a VAT ID", undefined, none), "INVALID_VAT_ID"],
-      [yield* confirm(service, austrian, "svc_live_wrong", none), "UNAUTHORIZED"],
-      [yield* confirm(service, austrian, undefined, none), "UNAUTHORIZED"],
-      [yield* confirm(service, austrian, free, wrongRequester), "PAYMENT_REQUIRED"],
-      [yield* confirm(service, austrian, poor, wrongRequester), "QUALIFIED_CONFIRMATION_UNSUPPORTED"],
-      [yield* confirm(service, "DE100440102", poor, wrongRequester), "INVALID_REQUESTER_VAT_ID"],
-      [yield* confirm(service, "DE100440102", poor, { ...none, requester_vat_id: "" }), "INVALID_REQUESTER_VAT_ID"],
-      [yield* confirm(service, "DE100440102", poor, none), "RATE_LIMIT_EXCEEDED"],
-      [yield* confirm(service, "DE100440102", key, { company_name: "x".repeat(301) }), "VALIDATION_ERROR"],
-      [yield* confirm(service, "DE100440102", key, { ...none, match_format: "numbers" }), "VALIDATION_ERROR"],
-      [yield* confirm(service, "DE100440102;x", key), "INVALID_VAT_ID"]
-    ] as const
-    for (const [reply, code] of refusals) assertProblem(reply, code)
-    const { message, plan } = assertProblem(refusals[3][0], "PAYMENT_REQUIRED")
-    assert.match(message, /http/u)
-    // The error is permanent, so it has no Retry-After.
-    assert.containSubset(plan, { plan: "free", resets_at: null })
-    assert.strictEqual(yield* sandbox.checks(), 0)
-    assert.deepStrictEqual(refusals.map(([reply]) => usedOf(reply)).filter(Boolean), [1, 1, 1, 1])
-    assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
-  })
+  it.effect(
+    "is rejected with only the first of several errors, in a fixed order, without a source call or a charge",
+    function* () {
+      const { key, sandbox, service } = yield* start()
+      const free = yield* service.newKey
+      const poor = yield* newPaidKey(service, "starter")
+      yield* service.validate("DE100440100", { key: poor })
+      yield* sandbox.reset
+      const austrian = "ATU10440101"
+      const none = { company_name: "x" }
+      const wrongRequester = { ...none, requester_vat_id: "ATU12345678" }
+      const refusals = [
+        [yield* confirm(service, "not a VAT ID", undefined, none), "INVALID_VAT_ID"],
+        [yield* confirm(service, austrian, "svc_live_wrong", none), "UNAUTHORIZED"],
+        [yield* confirm(service, austrian, undefined, none), "UNAUTHORIZED"],
+        [yield* confirm(service, austrian, free, wrongRequester), "PAYMENT_REQUIRED"],
+        [yield* confirm(service, austrian, poor, wrongRequester), "QUALIFIED_CONFIRMATION_UNSUPPORTED"],
+        [yield* confirm(service, "DE100440102", poor, wrongRequester), "INVALID_REQUESTER_VAT_ID"],
+        [yield* confirm(service, "DE100440102", poor, { ...none, requester_vat_id: "" }), "INVALID_REQUESTER_VAT_ID"],
+        [yield* confirm(service, "DE100440102", poor, none), "RATE_LIMIT_EXCEEDED"],
+        [yield* confirm(service, "DE100440102", key, { company_name: "x".repeat(301) }), "VALIDATION_ERROR"],
+        [yield* confirm(service, "DE100440102", key, { ...none, match_format: "numbers" }), "VALIDATION_ERROR"],
+        [yield* confirm(service, "DE100440102;x", key), "INVALID_VAT_ID"]
+      ] as const
+      for (const [reply, code] of refusals) assertProblem(reply, code)
+      const { message, plan } = assertProblem(refusals[3][0], "PAYMENT_REQUIRED")
+      assert.match(message, /http/u)
+      // Waiting does not help, because only a paid plan allows confirmations. Therefore resets_at is null.
+      assert.containSubset(plan, { plan: "free", resets_at: null })
+      assert.strictEqual(yield* sandbox.checks(), 0)
+      assert.deepStrictEqual(refusals.map(([reply]) => usedOf(reply)).filter(Boolean), [1, 1, 1, 1])
+      assert.strictEqual(usedOf(yield* service.ask("/v1/usage", { key })), 0)
+    }
+  )
 
   it.effect("returns the matches as words or as the BZSt's letters", function* () {
     const { key, service } = yield* start()
@@ -258,7 +261,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
       yield* service.validate("EL100440170", { key, query: { force_live: "true" } })
       const known = { result: { official_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", official_address: "ΕΡΜΟΥ 1\n10563 ΑΘΗΝΑ" } }
       assert.containSubset(yield* official(), known)
-      // The confirmation is now the newest answer. It has no names, so the cache keeps the known ones.
+      // The confirmation is now the newest answer. It has no names, so the cache keeps the names from VIES.
       assert.containSubset(yield* official(), known)
       assert.containSubset((yield* service.validate("EL100440170", { key })).body, {
         cache: true,

@@ -100,14 +100,14 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     const asked = yield* sandbox.checks({ source: "vies" })
     yield* validate(vatIdEnding("DE", "445010"), { key })
     assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
-    // The next German VAT ID would be sent to VIES again.
+    // After 20 seconds the next German VAT ID would be sent to VIES again.
     yield* travel("20 seconds")
     assert.containSubset(yield* get("/v1/status"), { body: { active_source: "vies", failover_active: false } })
   })
 })
 
 layer(RunningService.layer(RunningService.otherSettings), { excludeTestServices: true })("the service", (it) => {
-  it.effect("says in the error that the requester is missing if it therefore cannot ask the BZSt", function* () {
+  it.effect("names the missing requester in the error if it cannot call the BZSt without a requester", function* () {
     const { key, sandbox, validate } = yield* takeDown("vies")
     const { message } = assertProblem(yield* validate("DE100440004", { key }), "SOURCE_UNAVAILABLE")
     assert.include(message, "requester_vat_id")

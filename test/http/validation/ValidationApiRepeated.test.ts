@@ -9,7 +9,7 @@ const withoutTheRequest = (text: string) => text.replace(/,"request_id":.*$/u, "
 const fromCache = /"source":"cache".*"cache":true/u
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated validation of a VAT ID", (it) => {
-  it.effect("has the same body and headers for other queries and spellings of the VAT ID", function* () {
+  it.effect("has the same body and headers for every spelling of the VAT ID and for force_live=false", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* validate("ATU12345678", { key })
@@ -71,7 +71,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     yield* untilUnderWay(0)
   })
 
-  it.effect("returns the newer answer that another replica has stored meanwhile", function* () {
+  it.effect("returns a newer answer that another replica has stored", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const other = yield* RunningService.make()
     const key = yield* newKey
@@ -83,7 +83,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
   })
 
-  it.effect("is charged once on whichever replica it runs, while another account changes its plan again and again", function* () {
+  it.effect("is charged once on every replica, even while the plan of another account changes repeatedly", function* () {
     const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
     const [key, other] = [yield* replicas[0].newKey, yield* replicas[0].newKey]
     yield* Effect.forEach(replicas, ({ validate }) => validate("ATU12345678", { key }))

@@ -77,7 +77,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
   })
 
-  it.effect("makes the second response to a GET equal the first one, with its representation, warning and usage", function* () {
+  it.effect("gives a repeated GET the same response as the first one, including warning and usage", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }
@@ -91,7 +91,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     const other = { ...query, match_format: "words" }
     const headers = { "idempotency-key": "a confirmation" }
     assertProblem(yield* service.validate("DE100660002", { key, query: other, headers }), "IDEMPOTENCY_KEY_REUSED")
-    // Without the header each request issues a confirmation of its own.
+    // Without the header each of two equal requests issues a new confirmation.
     assert.notStrictEqual((yield* confirm(service, "DE100660002", key)).text, (yield* confirm(service, "DE100660002", key)).text)
   })
 
