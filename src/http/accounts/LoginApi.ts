@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
-/** The body of a login. It does not check the rules of signup: text that violates them belongs to no account, so the login fails with 401. */
+/** The body of a login. It does not check the rules of signups, because an address or password that violates them belongs to no account and gets a 401. */
 const Login = Schema.Struct({
   email: Schema.String.annotate({
     description: "The address of the signup, case-insensitive",

@@ -5,9 +5,7 @@ import * as Page from "#http/site/Page.ts"
 export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
-/**
- * The result of setting a password. `common` says that the password is too common; `unusable` and `expired` are about the link.
- */
+/** The result of setting a password. `common` means that the password is too common; `unusable` and `expired` concern the link. */
 export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailable"
 
 const texts = {
@@ -58,7 +56,7 @@ const formOf = (language: Language, token: string) => {
 </form>`
 }
 
-/** Returns the page with the form. */
+/** Returns the page with the form for a new password. */
 export const ask = (language: Language, token: string, sha256Hex: Page.Sha256) => {
   const { title } = texts[language].ask
   const main = `<h1>${title}</h1>\n${formOf(language, token)}`
@@ -67,7 +65,7 @@ export const ask = (language: Language, token: string, sha256Hex: Page.Sha256) =
 
 type PasswordPage = Omit<OutcomePage.OutcomePage, "title" | "text"> & { readonly outcome: Outcome }
 
-/** Returns the page with the result. */
+/** Returns the page that shows whether the password was set. */
 export const respond = ({ outcome, requestId, ...page }: PasswordPage, sha256Hex: Page.Sha256) => {
   const supportId = outcome === "changed" ? null : requestId
   return OutcomePage.respond({ ...page, ...texts[page.language][outcome], requestId: supportId }, sha256Hex)

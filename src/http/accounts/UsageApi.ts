@@ -6,7 +6,6 @@ import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { authenticationErrors } from "#http/pipeline/Errors.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** The path, which the handler needs too. */
 export const usagePath = "/v1/usage"
 
 export const UsageReport = Schema.Struct({

@@ -7,8 +7,8 @@ export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
 /**
- * The result of opening the link. `unusable` includes a token that was already used, because a used token is deleted; so its page must not
- * claim that the address is unconfirmed. After `confirmedOnly` the account needs a password.
+ * The result of opening the link. After `confirmedOnly` the account has no password. `unusable` includes an already used token, so its page
+ * must not claim that the address is unconfirmed.
  */
 export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
 
@@ -57,7 +57,6 @@ const texts = {
 
 type VerificationPage = Omit<OutcomePage.OutcomePage, "title" | "text"> & { readonly outcome: Outcome }
 
-/** Returns the response with the page. */
 export const respond = ({ outcome, requestId, ...page }: VerificationPage, sha256Hex: Sha256) => {
   const supportId = outcome === "confirmed" ? null : requestId
   return OutcomePage.respond({ ...page, ...texts[page.language][outcome], requestId: supportId }, sha256Hex)

@@ -1,4 +1,4 @@
-/** An account claims the key of an agent. */
+/** Claims of an agent's API key by an account with a login. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
@@ -38,7 +38,7 @@ const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key", (it) => {
   it.effect(
-    "belongs to the claiming account on every replica, with its plan, key list and receipts, and keeps its usage",
+    "gets the plan of the claiming account on every replica, appears in its key list, and keeps its usage and receipts",
     function* () {
       const folder = yield* temporaryFolder
       const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
@@ -135,7 +135,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
   })
 
   it.effect(
-    "can be claimed with up to 30 attempts an hour per account; a key that a user created cannot be claimed by others",
+    "can be claimed with up to 30 attempts an hour per account; the key of another user's account cannot be claimed",
     function* () {
       const service = yield* RunningService.make()
       const { token } = yield* People.newUser(service)

@@ -26,7 +26,7 @@ const statusOf = (service: ServiceClient, key: string) =>
   Effect.map(service.validate("ATU12345678", { key }), ({ status }) => status)
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API key", (it) => {
-  it.effect("is replaced by a new secret with the same usage and receipts, and stays valid for 24 hours", function* () {
+  it.effect("is replaced by a new key with the same usage and receipts; the old key stays valid for 24 hours", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const key = yield* newPaidKey(one)
     const receiptId = yield* receiptIdOf(yield* confirm(one, "DE100999120", key))
@@ -45,20 +45,23 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     assert.strictEqual(yield* statusOf(other, rotated.key), 200)
   })
 
-  it.effect("is rejected at once on every replica, as are all earlier secrets, if it is replaced with revoke_old", function* () {
-    const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
-    const first = yield* one.newKey
-    const { key: second } = yield* rotate(one, first)
-    for (const secret of [first, second]) assert.strictEqual(yield* statusOf(other, secret), 200)
-    const { key: third, old_key_valid_until } = yield* rotate(one, second, { revoke_old: true })
-    assert.isNull(old_key_valid_until)
-    for (const replica of [one, other]) {
-      for (const secret of [first, second]) assert.strictEqual(yield* statusOf(replica, secret), 401)
-      assert.strictEqual(yield* statusOf(replica, third), 200)
+  it.effect(
+    "is rejected at once on every replica, together with all earlier keys, if it is replaced with revoke_old",
+    function* () {
+      const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
+      const first = yield* one.newKey
+      const { key: second } = yield* rotate(one, first)
+      for (const secret of [first, second]) assert.strictEqual(yield* statusOf(other, secret), 200)
+      const { key: third, old_key_valid_until } = yield* rotate(one, second, { revoke_old: true })
+      assert.isNull(old_key_valid_until)
+      for (const replica of [one, other]) {
+        for (const secret of [first, second]) assert.strictEqual(yield* statusOf(replica, secret), 401)
+        assert.strictEqual(yield* statusOf(replica, third), 200)
+      }
     }
-  })
+  )
 
-  it.effect("is listed and revoked by its new prefix after it was replaced", function* () {
+  it.effect("is listed and revoked by the prefix of the new key after its rotation", function* () {
     const service = yield* RunningService.make()
     const { token } = yield* People.newUser(service)
     const { key } = yield* People.issueKey(service, token)
@@ -70,7 +73,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(service, secret), 401)
   })
 
-  it.effect("can revoke itself on every replica", function* () {
+  it.effect("revokes itself on every replica", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const key = yield* one.newKey
     assert.strictEqual(yield* statusOf(other, key), 200)

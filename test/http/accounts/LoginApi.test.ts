@@ -11,7 +11,7 @@ const listKeys = (service: ServiceClient, token: string) => service.get("/v1/aut
 
 const wrong = { password: "wrong horse" }
 
-/** Makes the slots of all sliding windows older by `minutes`. */
+/** Moves the attempts that all sliding rate limits have counted into the past by `minutes`. */
 const age = (minutes: number) =>
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -113,7 +113,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("failed logins", (it) => {
   it.effect(
-    "of one client with one email address are limited to ten in 15 minutes, and do not lock out the owner elsewhere",
+    "of one client with one email address are limited to ten in 15 minutes, and do not block the owner on another client",
     function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       const { email } = yield* People.newUser(yield* RunningService.RunningService)

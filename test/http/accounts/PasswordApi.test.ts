@@ -128,7 +128,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assert.strictEqual((yield* People.logIn(service, email, { password })).status, 200)
   })
 
-  it.effect("writes no personal data and no secret to the log", function* () {
+  it.effect("writes no personal data and no secret to the event log", function* () {
     const service = yield* RunningService.make()
     const { email } = yield* People.newUser(service)
     yield* ask(service, email)
@@ -186,7 +186,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
     assertProblem(yield* change(service, token), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("succeeds ten times in 24 hours, because each is an event; a mail still resets the password", function* () {
+  it.effect("succeeds at most ten times in 24 hours; a password reset by mail is still possible", function* () {
     const service = yield* RunningService.RunningService
     const { email, token } = yield* People.newUser(service)
     let latest = token

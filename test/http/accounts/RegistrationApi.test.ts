@@ -126,7 +126,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     assertProblem(yield* second.post(path, body, asked), "IDEMPOTENCY_KEY_REUSED")
   })
 
-  it.effect("stores no email address, IP address, agent id or key in the log", function* () {
+  it.effect("stores no email address, IP address, agent id or key in the event log", function* () {
     const { post } = yield* RunningService.RunningService
     const reply = yield* post(path, { email: "private@example.org", agent_id: "private agent" }, { from: "198.51.100.200" })
     const key = /svc_live_\w+/u.exec(reply.text)?.[0] ?? "?"

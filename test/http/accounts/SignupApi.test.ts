@@ -26,7 +26,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.logIn(service, "program@example.COM")).status, 200)
   })
 
-  it.effect("writes no personal data to the log", function* () {
+  it.effect("writes no personal data to the event log", function* () {
     const service = yield* RunningService.make()
     const email = "harriet.special@example.com"
     const token = yield* Effect.flatMap(People.signUp(service, email), People.tokenIn)
@@ -68,16 +68,13 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect(
-    "is rejected if its password is invalid UTF-8, because different such passwords would be decoded to the same text",
-    function* () {
-      const { port } = yield* RunningService.make()
-      const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
-      const headers = ["content-type: application/json", `content-length: ${body.length}`]
-      const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
-      assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
-    }
-  )
+  it.effect("is rejected if its password is invalid UTF-8, because decoding would make different passwords equal", function* () {
+    const { port } = yield* RunningService.make()
+    const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
+    const headers = ["content-type: application/json", `content-length: ${body.length}`]
+    const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
+    assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
+  })
 
   it.effect("is accepted with a password of 8 to 256 characters of any kind", function* () {
     const service = yield* RunningService.make()
@@ -103,15 +100,18 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect("is rejected, as is a registration, if the address belongs to an account, in upper or lower case", function* () {
-    const service = yield* RunningService.make()
-    assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
-    assertProblem(yield* People.signUp(service, "agent@example.com"), "CONFLICT")
-    assert.strictEqual((yield* People.signUp(service, "Person@Example.com")).status, 201)
-    assertProblem(yield* People.signUp(service, "PERSON@example.com"), "CONFLICT")
-    assertProblem(yield* service.post("/v1/register", { email: "person@EXAMPLE.com" }), "CONFLICT")
-    assertProblem(yield* People.logIn(service, "agent@example.com", { password: "" }), "UNAUTHORIZED")
-  })
+  it.effect(
+    "is rejected if its email address, in upper or lower case, belongs to an account; POST /v1/register rejects it too",
+    function* () {
+      const service = yield* RunningService.make()
+      assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
+      assertProblem(yield* People.signUp(service, "agent@example.com"), "CONFLICT")
+      assert.strictEqual((yield* People.signUp(service, "Person@Example.com")).status, 201)
+      assertProblem(yield* People.signUp(service, "PERSON@example.com"), "CONFLICT")
+      assertProblem(yield* service.post("/v1/register", { email: "person@EXAMPLE.com" }), "CONFLICT")
+      assertProblem(yield* People.logIn(service, "agent@example.com", { password: "" }), "UNAUTHORIZED")
+    }
+  )
 
   it.effect("succeeds for only one of many concurrent requests with one address", function* () {
     const both = [yield* RunningService.make(), yield* RunningService.make()] as const
@@ -135,7 +135,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
   })
 
   it.effect(
-    "is rejected with the same error for known and unknown addresses if it exceeds the three concurrent ones of a client",
+    "gets the same error for known and unknown addresses if three concurrent signups of its client have succeeded",
     function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })

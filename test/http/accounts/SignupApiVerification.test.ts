@@ -60,7 +60,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual([count(replies, 200), count(replies, 400)], [1, 11])
   })
 
-  it.effect("sends a token that expires after 24 hours, and sends a new token on request", function* () {
+  it.effect("sends a token that expires after 24 hours, and sends a new token after another signup", function* () {
     const service = yield* RunningService.make()
     const email = "late@example.com"
     yield* People.signUpByBrowser(service, email)
@@ -81,7 +81,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
     for (const [index, email] of emails.entries())
       yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
-    // A mail that is still queued would be replaced by the next one.
+    // The next mail would replace a mail that is still queued.
     yield* MailedTokens.allDelivered
     yield* service.travel("10 minutes")
     const from = "198.51.100.40"
@@ -235,7 +235,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.include((yield* german).text, "<h1>Dieser Link gilt nicht mehr</h1>")
   })
 
-  it.effect("returns JSON to programs, which is the default", function* () {
+  it.effect("returns JSON unless the client prefers HTML", function* () {
     const service = yield* RunningService.make()
     const header = ["*/*", "application/json", "application/json, text/html;q=0.9", "text/html;q=0.5, */*", "text/plain", ""]
     for (const one of header) assertProblem(yield* get(service, "f".repeat(64), one), "INVALID_TOKEN")

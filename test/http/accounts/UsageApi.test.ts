@@ -8,7 +8,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const path = "/v1/usage"
 
-/** A VAT ID that no source answers for. */
+/** A VAT ID for which the sandbox simulates an outage of VIES. */
 const outage = vatIdEnding("AT", "999300")
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usage", (it) => {
