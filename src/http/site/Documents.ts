@@ -22,7 +22,7 @@ const documentOf = (site: SiteSettings) => {
   return { ...document, info: { ...document.info, contact: { ...operator, ...address } } }
 }
 
-/** Creates each document on its first request, and serves the same one from then on. */
+/** Creates each document on its first request, and caches it. */
 export const layer = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const site = yield* Site

@@ -1,4 +1,4 @@
-/** `/llms.txt` and `/llms-full.txt` (llmstxt.org, read 2026-11): the interface for agents that know nothing but the base URL. */
+/** `/llms.txt` and `/llms-full.txt` (llmstxt.org, read 2026-11): the interface for agents that know only the base URL. */
 import type { AllPlans } from "#domain/callers/PlanLimits.ts"
 import { sampleVatId } from "#http/site/LandingPage.ts"
 import type { Body, Call, Reference } from "#http/site/Reference.ts"

@@ -9,7 +9,7 @@ export interface OutcomePage {
   readonly text: string
   /** The id of the request, for support; null after a success. */
   readonly requestId: string | null
-  /** Set if a retry may help. */
+  /** Seconds to wait before a retry; set only if a retry may help. */
   readonly retryAfterSeconds?: number | undefined
 }
 
@@ -18,7 +18,6 @@ const requestLabels = { en: "Request", de: "Anfrage" } as const
 /** Headers that prevent caching, because the URL of the page may contain a token. */
 export const headers = { "cache-control": "no-store", vary: "Accept, Accept-Language" }
 
-/** Returns the response with the page. */
 export const respond = (page: OutcomePage, sha256Hex: Page.Sha256) => {
   const { language, requestId, retryAfterSeconds, status, text, title } = page
   const support = requestId === null ? "" : `\n<p><small>${requestLabels[language]} ${Page.escape(requestId)}</small></p>`

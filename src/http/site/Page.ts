@@ -2,7 +2,7 @@
 import { HttpServerResponse } from "effect/http"
 import { pageStyle } from "#http/site/PageStyle.ts"
 
-/** The parts of a page. Parts that are HTML must contain only text that has gone through `escape`. */
+/** The parts of a page. All text within HTML parts must be escaped by `escape`, to prevent HTML injection. */
 export interface PageParts {
   /** Language tag for `lang` and Content-Language, such as `en`. */
   readonly language: string

@@ -153,7 +153,7 @@ const inputOf = (read: Reader, parameter: typeof Parameter.Type): Input => {
   }
 }
 
-/** Maximum depth of listed fields. */
+/** Maximum nesting depth of the listed fields. */
 const maxDepth = 4
 
 const isPart = (value: unknown): value is Part => Predicate.isObject(value) && !Array.isArray(value)

@@ -16,7 +16,7 @@ import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { statusPage } from "#http/site/StatusPage.ts"
 import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
 
-/** Headers of content that does not change while the service runs. Only the client may cache it, because other headers may have a key's usage. */
+/** Headers of content that does not change while the service runs. Only the client may cache it, because the response headers may show the usage of the client's API key. */
 export const cacheable = { "cache-control": "private, max-age=3600" }
 
 /** Headers of status pages and form results, which must not be cached. */

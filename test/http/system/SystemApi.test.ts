@@ -28,7 +28,7 @@ const decodeStatus = Schema.decodeUnknownEffect(
   { onExcessProperty: "error" }
 )
 
-/** Waits until the service has recovered from the outage of the test before. Both sources are up. */
+/** Waits until the service has recovered from the outage of the previous test. Both sources are up. */
 const start = Effect.gen(function* () {
   const sandbox = yield* Sandbox
   yield* sandbox.reset
@@ -36,7 +36,7 @@ const start = Effect.gen(function* () {
   yield* recovered(service)
   const key = yield* service.newKey
   const status = Effect.flatMap(service.get("/v1/status"), ({ body }) => decodeStatus(body))
-  /** Validates new VAT IDs until the source's breaker is open. */
+  /** Validates four VAT IDs live. If a source is down, these failures open its circuit breaker. */
   const askAll = Effect.forEach([1, 2, 3, 4], (index) =>
     service.validate(vatIdEnding("DE", `47000${index}`), { key, query: { force_live: "1" } })
   )
@@ -89,7 +89,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
   })
 
   it.effect(
-    "reports an outage of VIES and the failover, reports the recovery within 30 s, and records both in the log",
+    "reports an outage of VIES and the failover, reports the recovery within 30 s, and records both in the event log",
     function* () {
       const { askAll, key, sandbox, status, statusWhen, travel, validate } = yield* start
       yield* sandbox.configure({ vies_available: false })
