@@ -62,17 +62,26 @@ BEGIN
   present := clock_timestamp();
   moment := greatest(present, moment);
 
-  SELECT array_agg(coalesce((SELECT s.version FROM streams s WHERE s.log_id = p_log AND s.stream_id = u.name), 0) ORDER BY u.no)
-    INTO versions FROM unnest(p_streams) WITH ORDINALITY AS u(name, no);
-  IF cardinality(p_meters) > 0 THEN
-    SELECT array_agg(coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = u.name), 0) ORDER BY u.no)
-      INTO used FROM unnest(p_meters) WITH ORDINALITY AS u(name, no);
-  END IF;
-  IF num_nonnulls(VARIADIC p_answer_key) > 0 THEN
-    SELECT array_agg(u.key IS NULL OR u.position IS NOT DISTINCT FROM
-        (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = u.key) ORDER BY u.ord)
-      INTO is_newest FROM unnest(p_answer_key, p_answer_position) WITH ORDINALITY AS u(key, position, ord);
-  END IF;
+  -- Reads streams, meters and newest answers, and counts the calls of all commands in their rate windows; calls that do not count are subtracted
+  -- below. The names of the windows are sorted, and count_calls locks in the same order, which prevents deadlocks. A window that ends more than
+  -- two minutes from now was opened before the clock was set back.
+  WITH counting AS (
+    INSERT INTO rate_windows AS w (bucket, taken, ends_at)
+    SELECT p_minutes[i], p_minute_calls[i], present + minute FROM generate_series(1, cardinality(p_minutes)) AS i
+    ON CONFLICT (bucket) DO UPDATE SET
+      taken = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END + excluded.taken,
+      ends_at = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE excluded.ends_at END
+    RETURNING w.bucket, w.taken, w.ends_at)
+  SELECT array_agg(c.bucket), array_agg(c.taken), array_agg(ceil(extract(epoch FROM c.ends_at - present) * 1000)::bigint),
+      ARRAY(SELECT coalesce((SELECT s.version FROM streams s WHERE s.log_id = p_log AND s.stream_id = p_streams[i]), 0)
+        FROM generate_series(1, cardinality(p_streams)) AS i),
+      ARRAY(SELECT coalesce((SELECT m.used FROM meters m WHERE m.log_id = p_log AND m.meter_id = p_meters[i]), 0)
+        FROM generate_series(1, cardinality(p_meters)) AS i),
+      ARRAY(SELECT p_answer_key[i] IS NULL OR p_answer_position[i] IS NOT DISTINCT FROM
+          (SELECT l.as_of FROM latest l WHERE l.log_id = p_log AND l.key = p_answer_key[i])
+        FROM generate_series(1, cardinality(p_answer_key)) AS i)
+    INTO names, taken, ends_in_ms, versions, used, is_newest FROM counting c;
+  IF names <> p_minutes THEN RAISE 'the INSERT returned the rate windows in another order than p_minutes'; END IF;
   -- Looks up the ids of the events only if p_resent. The query has no condition on the position, because with one the planner might scan a
   -- partition by position.
   IF p_resent THEN
@@ -87,31 +96,18 @@ BEGIN
           (SELECT t.closed_by FROM tasks t WHERE t.log_id = p_log AND t.task_id = u.task) END)
       FROM unnest(p_causation, stored_at) WITH ORDINALITY AS u(task, stored, ord) ORDER BY u.ord);
   END IF;
-  IF cardinality(p_minutes) > 0 THEN
-    -- Counts the calls of all commands; calls that do not count are subtracted below. The names are sorted, and count_calls locks in the same
-    -- order, which prevents deadlocks. A window that ends more than two minutes from now was opened before the clock was set back.
-    WITH counting AS (
-      INSERT INTO rate_windows AS w (bucket, taken, ends_at)
-      SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)
-      ON CONFLICT (bucket) DO UPDATE SET
-        taken = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END + excluded.taken,
-        ends_at = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE excluded.ends_at END
-      RETURNING w.bucket, w.taken, w.ends_at)
-    SELECT array_agg(bucket), array_agg(taken), array_agg(ceil(extract(epoch FROM ends_at - present) * 1000)::bigint)
-      INTO names, taken, ends_in_ms FROM counting;
-    IF names IS DISTINCT FROM p_minutes THEN RAISE 'the INSERT returned the rate windows in another order than p_minutes'; END IF;
-  END IF;
 
   -- If no command can fail, accepts all of them as a set. Otherwise decides command by command, which is slower.
   IF num_nonnulls(VARIADIC p_expected) = 0 AND coalesce(num_nonnulls(VARIADIC stored_at), 0) = 0
-    AND known_epoch = ALL (array_remove(p_epoch, NULL)) AND coalesce(true = ALL (is_newest), true)
-    AND NOT EXISTS (SELECT FROM unnest(used, p_meter_room) AS u(before, room) WHERE u.before > u.room)
-    AND NOT EXISTS (SELECT FROM unnest(taken, p_minute_calls, p_minute_room) AS u(after, calls, room) WHERE u.after - u.calls > u.room)
+    AND known_epoch = ALL (array_remove(p_epoch, NULL)) AND true = ALL (is_newest)
+    AND NOT EXISTS (SELECT FROM generate_series(1, cardinality(p_meters)) AS i WHERE used[i] > p_meter_room[i])
+    AND NOT EXISTS (SELECT FROM generate_series(1, cardinality(p_minutes)) AS i WHERE taken[i] - p_minute_calls[i] > p_minute_room[i])
   THEN
     next := head + cardinality(p_command);
-    positions := ARRAY(SELECT generate_series(head, next - 1));
-    event_versions := ARRAY(SELECT versions[u.no] + u.nth FROM unnest(p_stream_no, p_stream_nth) AS u(no, nth));
-    used := ARRAY(SELECT u.before + u.units FROM unnest(used, p_meter_units) AS u(before, units));
+    SELECT ARRAY(SELECT generate_series(head, next - 1)),
+        ARRAY(SELECT versions[p_stream_no[i]] + p_stream_nth[i] FROM generate_series(1, cardinality(p_command)) AS i),
+        ARRAY(SELECT used[i] + p_meter_units[i] FROM generate_series(1, cardinality(p_meters)) AS i)
+      INTO positions, event_versions, used;
   ELSE
     next := head;
     positions := array_fill(NULL::bigint, ARRAY[cardinality(p_command)]);
@@ -160,16 +156,14 @@ BEGIN
 
   INSERT INTO events (log_id, position, stream_id, version, event_id, type, schema_version, occurred_at, recorded_at,
     correlation_id, causation_id, trace_id, meter_id, units, data, metadata)
-  SELECT p_log, u.position, u.stream_id, u.version, u.event_id, u.type, u.schema_version, u.occurred_at, moment,
-    u.correlation_id, u.causation_id, u.trace_id, u.meter_id, u.units, u.data, u.metadata
-  FROM unnest(positions, event_versions, p_stream, p_event_id, p_type, p_schema, p_occurred, p_correlation, p_causation, p_trace, p_meter, p_units, p_data, p_metadata)
-    AS u(position, version, stream_id, event_id, type, schema_version, occurred_at, correlation_id, causation_id, trace_id, meter_id, units, data, metadata)
-  WHERE u.position IS NOT NULL;
+  SELECT p_log, positions[i], p_stream[i], event_versions[i], p_event_id[i], p_type[i], p_schema[i], p_occurred[i], moment,
+    p_correlation[i], p_causation[i], p_trace[i], p_meter[i], p_units[i], p_data[i], p_metadata[i]
+  FROM generate_series(1, cardinality(p_command)) AS i WHERE positions[i] IS NOT NULL;
 
   IF cardinality(p_document_event) > 0 THEN
     INSERT INTO personal_documents (log_id, position, document, retain_until)
-    SELECT p_log, positions[u.event], u.document, u.retain_until
-    FROM unnest(p_document_event, p_document, p_retain_until) AS u(event, document, retain_until) WHERE positions[u.event] IS NOT NULL;
+    SELECT p_log, positions[p_document_event[i]], p_document[i], p_retain_until[i]
+    FROM generate_series(1, cardinality(p_document_event)) AS i WHERE positions[p_document_event[i]] IS NOT NULL;
   END IF;
 
   IF p_type && ARRAY['PersonalDataErased', 'PersonalDataHeld', 'PersonalDataReleased'] THEN PERFORM change_documents(p_log, head, next); END IF;

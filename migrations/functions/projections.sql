@@ -226,32 +226,22 @@ $$;
 -- enable_bitmapscan is off, because with stale statistics a bitmap scan of another index might read the whole partition.
 CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint, p_repeats_only boolean) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
-  has_lists boolean;
+  types text[];
   has_answers boolean;
-  has_erasures boolean;
-  has_accounts boolean;
-  has_keys boolean;
-  has_auditors boolean;
-  has_tasks boolean;
   has_closings boolean;
-  has_batches boolean;
-  has_cancelled boolean;
   ended record;
   open_task uuid;
 BEGIN
   IF NOT p_repeats_only THEN
-    SELECT bool_or(e.type IN ('ReceiptIssued', 'BatchItemsAccepted')), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')),
-      bool_or(e.type = 'PersonalDataErased'), bool_or(e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged')),
-      bool_or(e.type IN ('ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated')), bool_or(e.type IN ('AuditorAdded', 'AuditorRevoked')),
-      bool_or(e.type IN ('ValidationAccepted', 'BatchItemsAccepted')), bool_or(e.causation_id IS NOT NULL), bool_or(e.type IN ('BatchAccepted', 'BatchCancelled')),
-      bool_or(e.type = 'BatchItemsCancelled')
-      INTO has_lists, has_answers, has_erasures, has_accounts, has_keys, has_auditors, has_tasks, has_closings, has_batches, has_cancelled
+    SELECT array_agg(e.type), bool_or(e.type = 'ReceiptIssued' OR e.type = 'VatIdVerified' AND starts_with(e.data, '{"answer":{')), bool_or(e.causation_id IS NOT NULL)
+      INTO types, has_answers, has_closings
       FROM (SELECT type, causation_id, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e;
   END IF;
 
-  INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
-    SELECT r.log_id, r.stream_id, r.version, r.first_position, r.last_position FROM vatproof.streams_rows(p_log, p_from, p_to) r
-    ON CONFLICT (log_id, stream_id) DO UPDATE SET version = excluded.version, last_position = excluded.last_position;
+  WITH moved AS (
+    INSERT INTO streams AS s (log_id, stream_id, version, first_position, last_position)
+      SELECT r.log_id, r.stream_id, r.version, r.first_position, r.last_position FROM vatproof.streams_rows(p_log, p_from, p_to) r
+      ON CONFLICT (log_id, stream_id) DO UPDATE SET version = excluded.version, last_position = excluded.last_position)
   INSERT INTO meters AS m (log_id, meter_id, used)
     SELECT r.log_id, r.meter_id, r.used FROM vatproof.meters_rows(p_log, p_from, p_to) r
     ON CONFLICT (log_id, meter_id) DO UPDATE SET used = m.used + excluded.used WHERE excluded.used > 0;
@@ -261,7 +251,7 @@ BEGIN
       ON CONFLICT (log_id, key) DO UPDATE SET position = excluded.position, as_of = excluded.as_of, answered_at = excluded.answered_at,
         answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
   END IF;
-  IF has_erasures THEN
+  IF types && ARRAY['PersonalDataErased'] THEN
     -- Computes the rows of erased answers again. Their documents are erased already, so names and addresses are null.
     -- Every VAT ID with an answer has a row already, so this INSERT only updates, and only rows whose newest answer is an erased one.
     INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
@@ -272,16 +262,16 @@ BEGIN
       ORDER BY r.key, r.answered_at DESC, r.position DESC
       ON CONFLICT (log_id, key) DO UPDATE SET as_of = excluded.as_of, answer = excluded.answer WHERE l.position = excluded.position;
   END IF;
-  IF has_lists THEN
+  IF types && ARRAY['ReceiptIssued', 'BatchItemsAccepted'] THEN
     INSERT INTO listed (log_id, list, position) SELECT r.log_id, r.list, r.position FROM vatproof.listed_rows(p_log, p_from, p_to) r;
   END IF;
-  IF has_accounts THEN
+  IF types && ARRAY['AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged'] THEN
     INSERT INTO accounts AS a (account_id, plan, per_month, verified_at, created_at, closed_at)
       SELECT r.account_id, r.plan, r.per_month, r.verified_at, r.created_at, r.closed_at FROM vatproof.accounts_rows(p_log, p_from, p_to) r
       ON CONFLICT (account_id) DO UPDATE SET plan = excluded.plan, per_month = excluded.per_month, verified_at = excluded.verified_at,
         created_at = excluded.created_at, closed_at = excluded.closed_at;
   END IF;
-  IF has_keys THEN
+  IF types && ARRAY['ApiKeyClaimed', 'ApiKeyIssued', 'ApiKeyReleased', 'ApiKeyRevoked', 'ApiKeyRotated'] THEN
     INSERT INTO api_keys AS k (key_id, account_id, key_sha256, prefix, issued_at, revoked_at, previous_sha256, previous_until)
       SELECT r.key_id, r.account_id, r.key_sha256, r.prefix, r.issued_at, r.revoked_at, r.previous_sha256, r.previous_until
       FROM vatproof.api_keys_rows(p_log, p_from, p_to) r
@@ -290,14 +280,14 @@ BEGIN
         previous_until = excluded.previous_until
         WHERE k.revoked_at IS DISTINCT FROM excluded.revoked_at OR k.key_sha256 <> excluded.key_sha256 OR k.account_id <> excluded.account_id;
   END IF;
-  IF has_auditors THEN
+  IF types && ARRAY['AuditorAdded', 'AuditorRevoked'] THEN
     INSERT INTO auditors AS a (auditor_id, account_id, token_sha256, name, added_at, expires_at, revoked_at)
       SELECT r.auditor_id, r.account_id, r.token_sha256, r.name, r.added_at, r.expires_at, r.revoked_at
       FROM vatproof.auditors_rows(p_log, p_from, p_to) r
       ON CONFLICT (auditor_id) DO UPDATE SET account_id = excluded.account_id, token_sha256 = excluded.token_sha256, name = excluded.name,
         added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
   END IF;
-  IF has_tasks THEN
+  IF types && ARRAY['ValidationAccepted', 'BatchItemsAccepted'] THEN
     -- Items of a batch become due after 30 s. Before that, the replica that appended them records cached answers, and makes the others due (release_items).
     INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, batch_id, item, accepted_at, expires_at, state, closed_by, closed_at, due_at)
       SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.batch_id, r.item, r.accepted_at, r.expires_at,
@@ -311,7 +301,7 @@ BEGIN
         WHERE t.log_id = p_log AND t.task_id = ended.task_id;
     END LOOP;
   END IF;
-  IF has_cancelled THEN
+  IF types && ARRAY['BatchItemsCancelled'] THEN
     FOR ended IN
       SELECT d.position, d.occurred_at, (d.data ->> 'batch_id')::uuid AS batch_id, (d.data ->> 'first')::int AS first, (d.data ->> 'count')::int AS count
       FROM (
@@ -327,7 +317,7 @@ BEGIN
       END LOOP;
     END LOOP;
   END IF;
-  IF has_batches THEN
+  IF types && ARRAY['BatchAccepted', 'BatchCancelled'] THEN
     INSERT INTO batches (batch_id, position, account_id, key_id, items, malformed, duplicates, request_hash, accepted_at, expires_at, cancelled_by)
       SELECT r.batch_id, r.position, r.account_id, r.key_id, r.items, r.malformed, r.duplicates, r.request_hash, r.accepted_at, r.expires_at, r.cancelled_by
       FROM vatproof.batches_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
