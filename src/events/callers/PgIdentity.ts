@@ -43,10 +43,9 @@ const make = Effect.gen(function* () {
   const keyedHash = yield* KeyedHash
   const plans = yield* Plans
   const findKey = yield* makeFindKey
-  const findHash = yield* makeFindHash
+  const findKeyId = yield* makeFindKeyId
 
-  const byHash = Effect.fnUntraced(function* (hash: string) {
-    const { period, row } = yield* findKey(hash)
+  const callerOf = Effect.fnUntraced(function* ({ period, row }: Found) {
     if (row === undefined) return yield* new InvalidApiKey({})
     const hasEnded = row.valid_until !== null && DateTime.isLessThanOrEqualTo(row.valid_until, yield* DateTime.now)
     return hasEnded ? yield* new InvalidApiKey({}) : keyCallerOf(plans, row, period)
@@ -56,13 +55,10 @@ const make = Effect.gen(function* () {
     Effect.suspend(() => {
       const text = Redacted.value(key)
       // Most wrong keys fail the checksum, which saves a query.
-      return isWellFormed(text) ? byHash(crypto.sha256Hex(text)) : Effect.fail(new InvalidApiKey({}))
+      return isWellFormed(text) ? Effect.flatMap(findKey(crypto.sha256Hex(text)), callerOf) : Effect.fail(new InvalidApiKey({}))
     })
 
-  const byKeyId = Effect.fnUntraced(function* (keyId: string) {
-    const [row] = yield* findHash(keyId).pipe(QueryPolicy.withRetry(retryFor))
-    return row === undefined ? yield* new InvalidApiKey({}) : yield* byHash(row.hash)
-  })
+  const byKeyId = (keyId: string) => Effect.flatMap(findKeyId(keyId), callerOf)
 
   return Identity.of({
     byKey,
@@ -72,15 +68,6 @@ const make = Effect.gen(function* () {
     byAddress: (address) => anonymousCallerOf(plans, keyedHash.of("address", address))
   })
 })
-
-const makeFindHash = Effect.map(SqlClient.SqlClient, (sql) =>
-  SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ hash: Schema.String }),
-    execute: (keyId) => sql`SELECT encode(key_sha256, 'hex') AS hash FROM vatproof.api_keys
-      WHERE key_id = ${keyId}::uuid AND revoked_at IS NULL`
-  })
-)
 
 const keyCallerOf = (plans: AllPlans, row: KeyRow, period: BillingPeriod): KeyCaller => {
   const { perMinute, perMonth } = limitsOf(plans, row.plan, row.per_month)
@@ -113,6 +100,23 @@ const keyStream = (keyId: string) => `key-${keyId}`
 
 /** Placeholder for the key's id in the name of a meter. The database replaces it by the id of each key. */
 export const keyPlaceholder = "{key}"
+
+/** Creates a function that finds a key by its id. It reads the hash in the same statement, because a rotation may replace the hash. */
+const makeFindKeyId = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ keyId: Schema.String, meter: Schema.String }),
+    Result: KeyRow,
+    execute: ({ keyId, meter }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch, valid_until
+      FROM vatproof.find_callers(${logId}::smallint, ARRAY(SELECT encode(key_sha256, 'hex') FROM vatproof.api_keys
+        WHERE key_id = ${keyId}::uuid AND revoked_at IS NULL), ${meter})`
+  })
+
+  return Effect.fnUntraced(function* (keyId: string) {
+    const period = billingPeriod(yield* DateTime.now)
+    const [row] = yield* find({ keyId, meter: keyMeter(keyPlaceholder, period) }).pipe(QueryPolicy.withRetry(retryFor))
+    return { row, period } satisfies Found
+  })
+})
 
 /** Creates a function that finds a key by its hash. All waiting lookups share one statement. */
 const makeFindKey = Effect.gen(function* () {

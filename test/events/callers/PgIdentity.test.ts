@@ -1,4 +1,5 @@
-import { Context, DateTime, Effect, Layer, Redacted } from "effect"
+import { Context, DateTime, Effect, Fiber, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import * as ApiKey from "#domain/accounts/ApiKey.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
@@ -109,6 +110,29 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
       found,
       times(60, (index) => expected[index % expected.length] ?? "")
     )
+  })
+
+  it.effect("is found by the id of the key while rotations replace the key and end its former secret", function* () {
+    const { byKeyId } = yield* Identity
+    const { accountId, keyId } = yield* issued
+    const rotate = Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql`UPDATE vatproof.api_keys SET key_sha256 = sha256(key_sha256) WHERE key_id = ${keyId}::uuid`
+    )
+    const rotations = yield* Effect.forkChild(MigratedDatabase.asAdministrator(Effect.repeat(rotate, { times: 300 })))
+    yield* Effect.repeat(
+      Effect.map(byKeyId(keyId), (caller) => assert.strictEqual(caller.accountId, accountId)),
+      { until: () => rotations.pollUnsafe() !== undefined }
+    )
+    yield* Fiber.join(rotations)
+  })
+
+  it.effect("is not found by the id of a revoked or unknown key", function* () {
+    const { byKeyId } = yield* Identity
+    const { keyId } = yield* issued
+    yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${keyId}'`)
+    for (const id of [keyId, (yield* Crypto).uuidV7()])
+      assert.strictEqual((yield* Effect.flip(byKeyId(id)))._tag, "InvalidApiKey")
   })
 })
 
