@@ -7,6 +7,9 @@
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   max_batches CONSTANT int := 20;
+  -- The longest wait after an outage (retryDelay in src/domain/validation/ValidationTask.ts). Tasks that wait longer do not wait for a register:
+  -- every source rejected their question, or they wait for the next budget or the morning.
+  max_outage_wait CONSTANT interval := '36 minutes';
   batches uuid[] := '{}';
   batch uuid := '00000000-0000-0000-0000-000000000000';
   first int;
@@ -30,7 +33,7 @@ BEGIN
       SELECT d.task_id INTO candidate FROM tasks d
         WHERE d.member_state = p_member_state AND d.account_id = p_account AND d.closed_by IS NULL AND d.failure IS DISTINCT FROM 'QUOTA'
           AND coalesce(d.batch_id, '00000000-0000-0000-0000-000000000000'::uuid) = batch
-          AND (d.due_at <= p_moment OR d.claim IS NULL AND d.failure IS NOT NULL
+          AND d.due_at <= p_moment + max_outage_wait AND (d.due_at <= p_moment OR d.claim IS NULL AND d.failure IS NOT NULL
             AND d.attempted_at < p_moment - p_wake_ms * interval '1 millisecond')
         ORDER BY d.due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
     ELSE
@@ -45,7 +48,7 @@ BEGIN
 END $$;
 
 -- Claims up to 100 expired tasks and, for each member state in p_states, up to p_places due tasks. The accounts of a member state take turns,
--- starting at a random account. With p_wake_ms, tasks that wait for a source are claimed before they are due, if their last attempt was more than
+-- starting at a random account. With p_wake_ms, tasks that wait for the end of an outage are claimed before they are due, if their last attempt was more than
 -- p_wake_ms ago: the register of the member state may have recovered. is_cancelled says whether the batch was cancelled; null for single validations.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
 RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
@@ -136,7 +139,7 @@ DECLARE
   sibling uuid;
 BEGIN
   UPDATE tasks t SET claim = NULL, failure = coalesce(p_failure, t.failure),
-    due_at = least(t.expires_at, clock_timestamp() + p_wait_ms * interval '1 millisecond')
+    due_at = clock_timestamp() + p_wait_ms * interval '1 millisecond'
     WHERE t.log_id = p_log AND t.task_id = p_task AND t.claim = p_claim
     RETURNING t.member_state, t.account_id, t.batch_id, t.due_at INTO released;
   IF p_failure = 'QUOTA' AND released.batch_id IS NOT NULL THEN

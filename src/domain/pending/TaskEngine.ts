@@ -113,6 +113,11 @@ const makeAttempt = Effect.gen(function* () {
 /** Outcomes of calls in which a source rejected the question. The source would probably reject it again. */
 const rejections: ReadonlySet<Attempt["outcome"]> = new Set(["input_rejected", "requester_rejected", "refused"])
 
+/** The code with which VIES blocks a VAT ID. Its outcome `blocked` also stands for a block of the service's address, which ends. */
+const vatIdBlocked = "VAT_BLOCKED"
+
+const isRejection = ({ code, outcome }: Attempt) => rejections.has(outcome) || code === vatIdBlocked
+
 const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   const last = attempts.at(-1)
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
@@ -139,8 +144,7 @@ const waitsFor = (task: ClaimedTask, failure: string) =>
 const unanswered = (task: ClaimedTask, failure: SourcesUnavailable, bzstWait: Duration.Duration) => {
   const { attempts } = failure
   if (attempts.at(-1)?.code === overBudget) return untilNextBudget(failure, bzstWait)
-  if (attempts.length === 0 || attempts.some(({ outcome }) => !rejections.has(outcome)))
-    return waitsFor(task, failureOf(attempts))
+  if (attempts.length === 0 || !attempts.every(isRejection)) return waitsFor(task, failureOf(attempts))
   return Effect.map(Random.next, (random): Outcome => {
     // A positive `bzstWait` means that the BZSt was not asked yet.
     const wait = Duration.isPositive(bzstWait) ? bzstWait : rejectionDelay(random)

@@ -5,8 +5,9 @@ import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * The maximum number of tasks of a member state to claim. With `wakeMs`, tasks that are not due yet are claimed as well if their last attempt
- * was more than `wakeMs` ago, because the register may have recovered since then. With null, only due tasks are claimed.
+ * The maximum number of tasks of a member state to claim. With `wakeMs`, tasks that wait for the end of an outage are claimed before they are
+ * due if their last attempt was more than `wakeMs` ago, because the register may have recovered since then. With null, only due tasks are
+ * claimed.
  */
 export interface TaskSlots {
   readonly memberState: string

@@ -1,5 +1,5 @@
 /** Reads accepted validations from vatproof.tasks, and their answers from the events and personal documents. */
-import { Effect, Exit, Layer, Option, Result, Schema } from "effect"
+import { DateTime, Effect, Exit, Layer, Option, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 import { ConfirmationRefused, ReceiptIssued, wholeReceipt } from "#domain/receipts/Receipt.ts"
@@ -208,7 +208,7 @@ const summaryOf = (row: Row): ValidationSummary => ({
   expiresAt: row.expires_at,
   attempts: row.attempts,
   lastFailure: failureOf(row.failure),
-  nextAttemptAt: row.due_at
+  nextAttemptAt: DateTime.min(row.due_at, row.expires_at)
 })
 
 const make = Effect.gen(function* () {

@@ -299,5 +299,7 @@ describe("a task whose question a source rejects", () => {
       })
     )
     assert.closeTo(asked, count, count / 5)
+  const blocked = { ...attempt, source: "vies", outcome: "blocked", code: "VAT_BLOCKED" } as const
   })
 })
+    ["is not tried again for most of a day if VIES blocks the VAT ID", [blocked], 1],

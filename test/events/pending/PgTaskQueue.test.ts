@@ -3,7 +3,7 @@ import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
 import { Plans, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { TaskQueue } from "#domain/pending/TaskQueue.ts"
-import { ValidationAccepted } from "#domain/validation/ValidationTask.ts"
+import { rejectionDelay, retryDelay, ValidationAccepted } from "#domain/validation/ValidationTask.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
@@ -82,6 +82,26 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     yield* MigratedDatabase.execute(`UPDATE vatproof.tasks SET failure = 'QUOTA', due_at = now() - interval '1 minute',
       attempted_at = now() - interval '1 hour' WHERE closed_by IS NULL`)
     for (const wakeMs of [null, 1_000]) assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, wakeMs }]), [])
+  })
+
+  it.effect("returns tasks that are not due only if their last attempt met an outage", function* () {
+    const { claim, defer } = yield* TaskQueue
+    const slots = (wakeMs: number | null) => [{ memberState: "SE", slots: 3, wakeMs }]
+    yield* closeAll
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c2", 3)
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
+    const [outage, rejected, ending] = yield* claim(slots(null))
+    assert(outage !== undefined && rejected !== undefined && ending !== undefined)
+    yield* MigratedDatabase.execute(
+      `UPDATE vatproof.tasks SET expires_at = now() + interval '10 minutes' WHERE task_id = '${ending.taskId}'`
+    )
+    yield* defer(outage, retryDelay(9, 1), "vies:MS_UNAVAILABLE")
+    for (const task of [rejected, ending]) yield* defer(task, rejectionDelay(0), "vies:INVALID_INPUT")
+    const claimed = yield* claim(slots(0))
+    assert.deepStrictEqual(
+      claimed.map(({ taskId }) => taskId),
+      [outage.taskId]
+    )
   })
 
   it.effect("pauses all items of a batch for one member state when one of these items finds the quota used up", function* () {

@@ -201,6 +201,16 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "2/2")
   })
 
+  it.effect("shows no time of the next attempt that is after its expiry", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const asked = { vat_id: vatIdEnding("MT", "999301"), expires_in: 60 }
+    const id = yield* idOf(yield* post(path, asked, { key, headers: later }))
+    yield* change(id, "claim = NULL, failure = NULL, due_at = now() + interval '1 day'")
+    const { expires_at, next_attempt_at } = yield* decodeTimes((yield* get(`${path}/${id}`, { key })).body)
+    assert.strictEqual(next_attempt_at, expires_at)
+  })
+
   it.effect("expires without a charge if it has no answer in time", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
@@ -253,6 +263,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.deepStrictEqual([...first.ids, ...second.ids, second.next], [...ids, null])
   })
 })
+
+const decodeTimes = Schema.decodeUnknownEffect(Schema.Struct({ expires_at: Schema.String, next_attempt_at: Schema.String }))
 
 const decodeList = Schema.decodeUnknownEffect(
   Schema.Struct({
