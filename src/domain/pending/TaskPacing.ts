@@ -22,6 +22,7 @@ interface Pace {
   /** Number of answers since `limit` was set. */
   answered: number
   state: MemberStateStatus["state"]
+  isHalfOpen: boolean
   /** Time of the register's recovery; null once no more tasks wait for the register. */
   recoveredMs: number | null
 }
@@ -29,7 +30,8 @@ interface Pace {
 export const make = () => {
   const paces = new Map<string, Pace>()
   for (const memberState of memberStates.keys()) {
-    paces.set(memberState, { memberState, running: 0, limit: slots.first, answered: 0, state: "operational", recoveredMs: null })
+    const operational = { state: "operational", isHalfOpen: false, recoveredMs: null } as const
+    paces.set(memberState, { memberState, running: 0, limit: slots.first, answered: 0, ...operational })
   }
   let observedMs = -observeEveryMs
   /** The slots that the last claim requested. */
@@ -43,12 +45,13 @@ export const make = () => {
     /** Sets the state of the registers. */
     observe: (statuses: ReadonlyArray<MemberStateStatus>, nowMs: number) => {
       observedMs = nowMs
-      for (const { prefix, state } of statuses) {
+      for (const { isHalfOpen, prefix, state } of statuses) {
         const pace = paces.get(prefix)
         if (pace === undefined) continue
         if (state !== "operational") Object.assign(pace, { limit: slots.first, answered: 0, recoveredMs: null })
         else if (pace.state !== "operational") pace.recoveredMs = nowMs
         pace.state = state
+        pace.isHalfOpen = isHalfOpen
       }
     },
     /** Returns the number of tasks to claim now, for each member state. */
@@ -60,7 +63,7 @@ export const make = () => {
         if (free <= 0) return []
         remaining -= free
         const sinceRecoveryMs = pace.recoveredMs === null ? null : nowMs - pace.recoveredMs
-        const wakeMs = pace.state === "degraded" ? probeEveryMs : sinceRecoveryMs
+        const wakeMs = pace.isHalfOpen ? probeEveryMs : sinceRecoveryMs
         return [{ memberState: pace.memberState, slots: free, wakeMs }]
       })
       return requested
@@ -83,6 +86,8 @@ export const make = () => {
       const pace = paces.get(memberState)
       if (pace === undefined) return
       pace.running -= 1
+      // The attempt may have closed or opened the circuit.
+      if (pace.isHalfOpen) observedMs = -observeEveryMs
       if (!isAnswered) return
       pace.answered += 1
       if (pace.answered < pace.limit) return

@@ -40,12 +40,14 @@ export interface SourceStatus {
 
 /**
  * Whether VAT IDs with a prefix can be validated; `degraded` if only the BZSt can validate them. `sinceMs` is the time at which this replica
- * observed the last change, in milliseconds since 1970.
+ * observed the last change, in milliseconds since 1970. `isHalfOpen` is true while the next call of VIES decides whether the register answers
+ * again.
  */
 export interface MemberStateStatus {
   readonly prefix: string
   readonly state: SourceState
   readonly sinceMs: number
+  readonly isHalfOpen: boolean
 }
 
 export interface SourcesStatus {

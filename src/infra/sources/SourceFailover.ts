@@ -65,11 +65,12 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   /** Returns the state of look-ups of one member state. The BZSt is a fallback for Germany only. */
   const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
     const vies = yield* guarded.vies.register(prefix)
-    if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies }
+    const isHalfOpen = vies.state === "degraded"
+    if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies, isHalfOpen }
     const bzst = yield* guarded.bzst.register(prefix)
     return bzst.state === "unavailable"
-      ? { prefix, state: vies.state, sinceMs: Math.max(vies.sinceMs, bzst.sinceMs) }
-      : { prefix, state: "degraded", sinceMs: vies.sinceMs }
+      ? { prefix, state: vies.state, sinceMs: Math.max(vies.sinceMs, bzst.sinceMs), isHalfOpen }
+      : { prefix, state: "degraded", sinceMs: vies.sinceMs, isHalfOpen }
   })
 
   const status = Effect.gen(function* () {

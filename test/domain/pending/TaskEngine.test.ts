@@ -139,7 +139,7 @@ const operational = { state: "operational", answers: true, latencyMs: 1_000, las
 const status: SourcesStatus = {
   vies: operational,
   bzst: operational,
-  memberStates: [{ prefix: vatId.memberState.prefix, state: "operational", sinceMs: 0 }],
+  memberStates: [{ prefix: vatId.memberState.prefix, state: "operational", sinceMs: 0, isHalfOpen: false }],
   active: "vies",
   failoverActive: false
 }

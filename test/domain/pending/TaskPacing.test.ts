@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 
-const status = (state: "operational" | "degraded" | "unavailable") => [{ prefix: "SE", state, sinceMs: 0 }]
+const status = (state: "operational" | "degraded" | "unavailable") => [
+  { prefix: "SE", state, sinceMs: 0, isHalfOpen: state === "degraded" }
+]
 const claimed = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     taskId: `${index}`,
@@ -35,6 +37,15 @@ describe("TaskPacing", () => {
     assert.deepStrictEqual(placesOf(pacing, 1_000), [1, 5_000])
     pacing.claimed(claimed(1))
     assert.isNull(placesOf(pacing, 1_000))
+  })
+
+  it("reads the state of a register again after the single attempt at its half-open circuit", () => {
+    const pacing = TaskPacing.make()
+    pacing.observe(status("degraded"), 1_000)
+    pacing.claimed(claimed(1))
+    assert.isFalse(pacing.isStale(1_100))
+    pacing.ended("SE", false)
+    assert.isTrue(pacing.isStale(1_100))
   })
 
   it("runs two tasks of a member state after its register's recovery, and doubles the number after as many answers, up to ten", () => {
