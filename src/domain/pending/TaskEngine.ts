@@ -64,7 +64,7 @@ const makeAttempt = Effect.gen(function* () {
     // The question includes a keyed hash of the company data, which keeps the data itself out of the table of rate limits.
     const company = request.company === null ? "" : keyedHash.of("bzst", JSON.stringify(request.company))
     const question = `${vatId}/${request.requesterVatId ?? ""}/${company}`
-    const bzstWait = isForBzst ? yield* bzstPacing(question, task.attempts) : Duration.zero
+    const bzstWait = isForBzst ? yield* bzstPacing(question, task) : Duration.zero
     // Only the BZSt issues qualified confirmations, so the task waits until the BZSt may be called.
     if (request.company !== null && Duration.isPositive(bzstWait))
       return { _tag: "Waits", failure: null, wait: bzstWait } as const

@@ -29,7 +29,7 @@ const unlimited = 1_000_000
 const dayMs = Duration.toMillis(Duration.days(1))
 
 /** A task queue in memory, which claims due tasks in the order in which they became due. */
-const makeQueue = Effect.fnUntraced(function* (items: number) {
+const makeQueue = Effect.fnUntraced(function* (items: number, batchId: string | null = "b") {
   const clock = yield* Clock.Clock
   let due: Array<string> = Array.from({ length: items }, (_, item) => `${item}`)
   let waiting: Array<{ readonly taskId: string; readonly dueMs: number }> = []
@@ -38,7 +38,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number) {
 
   const claimed = (taskId: string): ClaimedTask => {
     attempts.set(taskId, (attempts.get(taskId) ?? 0) + 1)
-    const owner = { accountId: "a", keyId: "k", batchId: "b" }
+    const owner = { accountId: "a", keyId: "k", batchId }
     const task = {
       taskId,
       claim: taskId,
@@ -247,6 +247,24 @@ describe("the task engine", () => {
 })
 
 describe("a task about a German VAT ID", () => {
+  it.effect.each([
+    ["asks the BZSt at night at its first attempt if it is a single validation", null, true],
+    ["does not ask the BZSt at night if it is an item of a batch", "b", false]
+  ] as const)("%s", function* ([_, batchId, mayAsk]) {
+    yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T22:30:00Z")))
+    const { queue } = yield* makeQueue(1, batchId)
+    const asked: Array<boolean | undefined> = []
+    const validate = ({ mayAskBzst }: { readonly mayAskBzst?: boolean }) =>
+      Effect.sync(() => (asked.push(mayAskBzst), validation))
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Layer.build(engine(queue, Layer.mock(ValidateVatId, { validate })))
+        yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => asked.length > 0 })
+      })
+    )
+    assert.deepStrictEqual(asked, [mayAsk])
+  })
+
   it.effect("is retried with the BZSt after five minutes while the daily budget of VIES calls is spent", function* () {
     yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T09:00:00Z")))
     const { queue } = yield* makeQueue(1)
@@ -281,10 +299,12 @@ describe("a task whose question a source rejects", () => {
   const attempt = { started_at: epoch, duration_ms: 0 }
   const rejected = { ...attempt, source: "vies", outcome: "input_rejected", code: "INVALID_INPUT" } as const
   const refused = { ...attempt, source: "bzst", outcome: "refused", code: "evatr-0006" } as const
+  const blocked = { ...attempt, source: "vies", outcome: "blocked", code: "VAT_BLOCKED" } as const
   const down = { ...attempt, source: "vies", outcome: "member_state_unavailable", code: "MS_UNAVAILABLE" } as const
 
   it.effect.each([
     ["is not retried for 18 hours if every source rejects the question", [rejected, refused], 1],
+    ["is not retried for 18 hours if VIES blocks the VAT ID", [blocked], 1],
     ["is retried about every 30 minutes if the other source has an outage", [down, refused], 38]
   ] as const)("%s", function* ([_, attempts, count]) {
     yield* TestClock.setTime(DateTime.toEpochMillis(DateTime.makeUnsafe("2026-11-24T09:00:00Z")))
@@ -299,7 +319,5 @@ describe("a task whose question a source rejects", () => {
       })
     )
     assert.closeTo(asked, count, count / 5)
-  const blocked = { ...attempt, source: "vies", outcome: "blocked", code: "VAT_BLOCKED" } as const
   })
 })
-    ["is not tried again for most of a day if VIES blocks the VAT ID", [blocked], 1],
