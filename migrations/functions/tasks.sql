@@ -122,8 +122,11 @@ SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET
 AS $$
 BEGIN
   FOR i IN 1 .. cardinality(p_tasks) LOOP
+    -- SKIP LOCKED prevents a deadlock with an append that closes tasks.
+    PERFORM FROM tasks f WHERE f.log_id = p_log AND f.task_id = p_tasks[i] AND f.claim = p_claims[i] FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
     UPDATE tasks t SET due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
-      WHERE t.log_id = p_log AND t.task_id = p_tasks[i] AND t.claim = p_claims[i];
+      WHERE t.log_id = p_log AND t.task_id = p_tasks[i];
   END LOOP;
 END $$;
 
@@ -163,8 +166,9 @@ AS $$
 DECLARE open record;
 BEGIN
   -- Updates row by row in the order of the items, because for a single UPDATE the planner might choose another index.
+  -- SKIP LOCKED prevents a deadlock with an append that closes tasks.
   FOR open IN SELECT o.log_id, o.task_id FROM tasks o WHERE o.batch_id = p_batch AND o.item >= p_first AND o.item < p_first + p_count AND o.closed_by IS NULL
-    ORDER BY o.item LIMIT p_count
+    ORDER BY o.item LIMIT p_count FOR UPDATE SKIP LOCKED
   LOOP
     UPDATE tasks t SET failure = p_failure, due_at = least(t.expires_at, clock_timestamp() + p_wait_ms * interval '1 millisecond')
       WHERE t.log_id = open.log_id AND t.task_id = open.task_id AND t.claim IS NULL AND t.attempts = 0;

@@ -16,6 +16,12 @@ export const asAdministrator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 export const execute = (statement: string) =>
   asAdministrator(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared))
 
+/** Runs an effect while a transaction of the administrator holds the locks of a statement. */
+export const whileLocked = <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) =>
+  asAdministrator(
+    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(Effect.andThen(sql.unsafe(statement).unprepared, effect)))
+  )
+
 export const layer = EventStore.layer.pipe(
   Layer.provide(NodeCrypto.layer),
   Layer.provideMerge(

@@ -1,4 +1,4 @@
-import { DateTime, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Layer } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
@@ -22,12 +22,12 @@ const spool = Effect.fnUntraced(function* (uploadId: string) {
   for (const chunk of [0, 1]) yield* keep(uploadId, id("ac"), chunk, chunkOf(`custom ${chunk}`))
 })
 
-const accept = Effect.fnUntraced(function* (uploadId: string, batchId: string) {
+const accept = Effect.fnUntraced(function* (uploadId: string, batchId: string, chunks = 2) {
   const now = yield* DateTime.now
   const period = billingPeriod(now)
   const facts = { accountId: id("ac"), keyId: id("a1"), plan: "free", epoch: 0, stream: `key-${id("a1")}`, meter: "m" } as const
   const caller = { _tag: "Key", ...facts, period, validUntil: period.end, used: 0, limit: 10, perMinute: 10 } as const
-  const counts = { chunks: 2, items: 2, malformed: 0, duplicates: 0 }
+  const counts = { chunks, items: 2, malformed: 0, duplicates: 0 }
   const batch = { ...counts, batchId, uploadId, caller, expiresAt: period.end, requestHash: null }
   return yield* (yield* BatchSpool).accept(batch)
 })
@@ -71,5 +71,18 @@ layer(store, { excludeTestServices: true })("The spool of uploaded batches", (it
     )
     assert.deepStrictEqual([yield* stored, yield* spooled], [["0", "500"], []])
     assert.deepStrictEqual(yield* documents, ['["custom 0"]'])
+  })
+
+  it.effect("releases the other items of a chunk while an append closes one of them", function* () {
+    const { keep, openNext, release } = yield* BatchSpool
+    const questions = { vat_ids: ["SE556000000002", "SE556000000003"], duplicate_of: {} }
+    yield* keep(id("04"), id("ac"), 0, { questions, document: { custom_ids: ["a", "b"], malformed: [null, null] } })
+    yield* accept(id("04"), id("bb"), 1)
+    const chunk = yield* openNext(none)
+    assert(chunk !== null)
+    const first = `SELECT FROM vatproof.tasks WHERE batch_id = '${id("bb")}' AND item = 0 FOR UPDATE`
+    yield* MigratedDatabase.whileLocked(first, release(chunk, Duration.zero, null))
+    const released = texts(`SELECT item::text AS text FROM vatproof.tasks WHERE batch_id = '${id("bb")}' AND due_at <= now()`)
+    assert.deepStrictEqual(yield* released, ["1"])
   })
 })

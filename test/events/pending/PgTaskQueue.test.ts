@@ -9,6 +9,7 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
 import * as TaskCounts from "#events/store/TaskCounts.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -102,6 +103,21 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
       claimed.map(({ taskId }) => taskId),
       [outage.taskId]
     )
+  })
+
+  it.effect("extends the leases of a worker's other tasks while an append closes one of its tasks", function* () {
+    const { claim, keep } = yield* TaskQueue
+    yield* closeAll
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c3", 2)
+    const endLeases = MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
+    yield* endLeases
+    const [closing, open] = yield* claim([{ memberState: "SE", slots: 2, wakeMs: null }])
+    assert(closing !== undefined && open !== undefined)
+    yield* endLeases
+    const lock = `SELECT FROM vatproof.tasks WHERE task_id = '${closing.taskId}' FOR UPDATE`
+    yield* MigratedDatabase.whileLocked(lock, keep([closing, open]))
+    const extended = texts("SELECT task_id::text AS text FROM vatproof.tasks WHERE closed_by IS NULL AND due_at > now()")
+    assert.deepStrictEqual(yield* extended, [open.taskId])
   })
 
   it.effect("pauses all items of a batch for one member state when one of these items finds the quota used up", function* () {
