@@ -151,7 +151,7 @@ const sentence = (error: Schema.SchemaError) =>
     .issues.map(({ message, path }) => `${(path ?? []).map(String).join(".")}: ${message.replace(/\s+/gu, " ")}`)
     .join("; ")
 
-/** Reads the log settings alone, or their defaults if they are invalid, so that an invalid setting can be logged. */
+/** Reads only the log settings; returns the defaults if they are invalid. The service needs them to log the invalid setting. */
 export const logSettingsAlone = Effect.suspend(() => logSettings.parse(ConfigProvider.fromEnv())).pipe(
   Effect.orElseSucceed(() => usualLogs)
 )

@@ -2,8 +2,8 @@
 import { Effect, FileSystem, Schema } from "effect"
 
 /**
- * The secrets that may be in a file. NOTARY_KEY is not one of them: NotaryKeys.ts reads the file of NOTARY_KEY_FILE, and only in
- * a process that signs.
+ * The secrets that may be in a file. NOTARY_KEY is missing here, because NotaryKeys.ts reads NOTARY_KEY_FILE itself, and only in
+ * a process that signs checkpoints.
  */
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL", "API_KEY"]
 

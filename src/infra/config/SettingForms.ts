@@ -8,10 +8,10 @@ const Digits = Schema.String.check(
   Schema.isPattern(/^\d+$/u, { message: "Expected a whole number in digits, for example 1000" })
 ).pipe(Schema.decodeTo(Schema.FiniteFromString))
 export const Count = Digits.check(Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }))
-/** An integer from 1. The maximum is that of a 32-bit integer, the type of the database columns for rate limits. */
+/** An integer from 1 to the maximum of a 32-bit integer, the type of the database columns for rate limits. */
 export const Positive = Digits.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
 export const Port = Digits.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
-/** A URL in ASCII, because it is also sent in a response header. */
+/** An ASCII URL, because responses contain UPGRADE_URL in a header. */
 export const HttpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -21,7 +21,7 @@ export const HttpUrl = Schema.String.check(
 )
 /** A URL to which paths are appended. */
 const BaseUrl = HttpUrl.check(Schema.isPattern(/^[^?#]*$/u, { message: "Expected a URL without ? and #" }))
-/** Returns false for a user name or password with unescaped special characters. Such a URL would fail only when it is used. */
+/** Returns false if the user name or password is not percent-encoded correctly. Such a URL would fail at the first connection. */
 const hasReadablePassword = (text: string) =>
   URL.canParse(text) && Result.isSuccess(Result.try(() => decodeURIComponent(new URL(text).username + new URL(text).password)))
 const hasPortAndTls = (text: string) => {
@@ -43,7 +43,7 @@ export const urlOf = (host: string, port: number) => `http://${host.includes(":"
 
 const everyInterface = new Set(["0.0.0.0", "::"])
 
-/** Returns the URL to connect to a server that listens on this host. For a wildcard address, to which not every system can connect, it is `localhost`. */
+/** Returns the URL for clients of a server on this host: `localhost` for a wildcard address, to which some systems cannot connect. */
 export const connectUrlOf = (host: string, port: number) => urlOf(everyInterface.has(host) ? "localhost" : host, port)
 
 export const Host = Schema.String.check(
@@ -144,7 +144,7 @@ const unitNames = new Map([
 export const duration = (name: string, value: Duration.Duration, maximum: Duration.Duration) =>
   Config.schema(durationTo(maximum), name).pipe(Config.withDefault(value))
 
-/** A retention period: `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the answer. */
+/** A retention period: `10y` or `10 years` from the end of the calendar year, `90d` or `90 days` from the time of the answer. */
 export const Retention = Schema.String.check(
   Schema.makeFilter((text: string) => retentionIn(text) !== null || "Expected a retention period, for example 10y or 90d")
 )

@@ -1,18 +1,18 @@
-/** Finds settings that are probably misspelled: ignoring one silently would leave a limit or secret at its default. */
+/** Finds misspelled environment variables. If they were ignored, a limit or secret would silently keep its default. */
 import { ConfigProvider, Option } from "effect"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 
 /**
- * The shortest setting name that is compared with unknown names; it also needs an underscore. Short names resemble those of
- * other programs by chance: HOME is two edits from HOST.
+ * Only settings with at least this many characters and an underscore are compared with unknown variables. Shorter names resemble
+ * variables of other programs by chance: HOME is two edits from HOST.
  */
 const minLength = 10
-/** OpenTelemetry variables that the service does not read, but which resemble others that it reads. */
+/** OpenTelemetry variables that the service ignores, although their names resemble variables that it reads. */
 const foreign: ReadonlySet<string> = new Set(["OTEL_BLRP_SCHEDULE_DELAY"])
 
 /**
- * Returns a ConfigProvider for `env` that records the names of the settings that are read. `misspelled` compares the other names
- * in `env` with them. `others` are known settings that another module reads.
+ * Returns a ConfigProvider for `env` that records which settings are read. `misspelled` compares the other variables in `env`
+ * with these settings. `others` are settings that another module reads.
  */
 export const settingNames = (env: Readonly<Record<string, string>>, others: ReadonlyArray<string>) => {
   const known = new Set(others)
@@ -20,7 +20,7 @@ export const settingNames = (env: Readonly<Record<string, string>>, others: Read
     known.add(path.join("_"))
     return path
   })
-  /** Returns one line with a misspelled name and the probable one; undefined if no name looks misspelled. */
+  /** Returns an error message about the first misspelled variable and the setting that it resembles; undefined without one. */
   const misspelled = (): string | undefined => {
     const candidates = [...known].filter((name) => name.length >= minLength && name.includes("_"))
     for (const name of Object.keys(env)) {
