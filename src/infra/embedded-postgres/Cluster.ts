@@ -10,7 +10,7 @@ import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
-/** An existing database, ready to be served. */
+/** An existing database: its files, its password, and the programs and the user for its server. */
 export interface EmbeddedPostgresCluster {
   readonly directory: string
   readonly data: string
@@ -25,10 +25,10 @@ export interface EmbeddedPostgresCluster {
 /** The name of the database and of the only role that may log in. */
 export const name = "vatproof"
 
-/** Linux's user without rights. A service that is not root runs the server as its own user. */
+/** The user `nobody` of Linux. A service that runs as root starts Postgres as this user if root owns the data folder. */
 const unprivilegedUser: SystemUser = { uid: 65_534, gid: 65_534 }
 
-/** Finds the database in `directory`, or creates one. If two processes create it concurrently, one of the databases remains. */
+/** Finds or creates the database in `directory`. Two concurrent processes use the database that is complete first. */
 export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -72,8 +72,8 @@ const serverUser = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) 
 })
 
 /**
- * Returns the path of the data folder that `user` can open. Another user may lack permission on a parent folder (a home directory
- * has mode 700), but can always use the working directory of its process, which Linux also offers as /proc/self/cwd.
+ * Returns a path under which `user` can open the data folder. Another user may lack permission on a parent folder, such as a home
+ * directory of mode 700. On Linux, /proc/self/cwd avoids the parent folders: the data folder is the server's working directory.
  */
 const dataArgument = (data: string, user: Option.Option<SystemUser>) =>
   Option.isSome(user) && process.platform === "linux" ? "/proc/self/cwd" : data
@@ -102,7 +102,7 @@ const initialise = Effect.fnUntraced(function* (
   yield* publish(draft, cluster)
 }, Effect.scoped)
 
-/** Collation and character classes are those of Postgres itself: the same on every system and after every upgrade. */
+/** Uses the collation of Postgres itself, because the collation of the operating system differs between systems and versions. */
 const initdbArguments = [
   "-U",
   name,
@@ -152,7 +152,7 @@ const publish = Effect.fnUntraced(function* (draft: string, cluster: string) {
   const path = yield* Path.Path
   yield* fs.rename(draft, cluster).pipe(
     Effect.catchTag("PlatformError", (error) =>
-      // Another process was faster: use its database.
+      // Uses the database of another process that was faster.
       Effect.flatMap(isMade(cluster), (made) => (made ? Effect.void : Effect.fail(error)))
     )
   )

@@ -22,11 +22,11 @@ export interface EmbeddedPostgresOptions {
   /** Default: a free port. A server that is already running keeps its port. */
   readonly port?: number | undefined
   /**
-   * `own` (the default): the only service on the database; stops the server at the end and restarts it if it dies. `attach`: uses
-   * the server of a service, or starts one; the last user stops it.
+   * `own` (the default): this process is the only service on the database. It restarts a server that dies, and stops the server
+   * at the end. `attach`: this process uses a running server or starts one. The last process that uses the server stops it.
    */
   readonly mode?: "own" | "attach"
-  /** Additional settings for a server that is started, e.g. `["-c", "fsync=off"]`. */
+  /** Additional settings for a newly started server, e.g. `["-c", "fsync=off"]`. */
   readonly flags?: ReadonlyArray<string>
 }
 
@@ -68,7 +68,7 @@ const join = Effect.fnUntraced(
     const server = yield* Server.start(cluster, { port: options.port ?? (yield* freePort), flags: options.flags ?? [] })
     const session = yield* Session.open(cluster, server, mode).pipe(
       Effect.onError((cause) =>
-        // A server that another service has taken over keeps running.
+        // Keeps the server running if another service has taken it over.
         isOwned(cause) ? Effect.void : Effect.ignore(Server.stop(cluster, server.pid))
       )
     )
@@ -109,7 +109,7 @@ const keepServing = Effect.fnUntraced(function* (
 ) {
   const { port } = (yield* ScopedRef.get(joined)).session.server
   const rejoin = ScopedRef.set(joined, Effect.interruptible(join(cluster, "own", { ...options, port }))).pipe(
-    Effect.tapError((error) => Effect.logWarning(`Postgres is not running yet: ${error.message}`)),
+    Effect.tapError((error) => Effect.logWarning(`Postgres could not be restarted yet: ${error.message}`)),
     Effect.retry(restartSchedule)
   )
   yield* Effect.flatMap(ScopedRef.get(joined), ({ session }) => Session.untilLost(session)).pipe(

@@ -1,16 +1,16 @@
-/** Why the embedded Postgres could not be prepared, started or reached, with a message its operator can act on. */
+/** Errors of preparing, starting or connecting to the embedded Postgres. Their messages tell the operator what to do. */
 import { type PlatformError, Schema } from "effect"
 
 /** The reasons that an operator or caller can distinguish. */
 const EmbeddedPostgresReason = Schema.Literals([
-  "no_binary", // no server for this platform, or it does not run here
-  "no_access", // this user has no access to a folder, a file or the password
+  "no_binary", // there is no server program for this platform, or the program does not run on this system
+  "no_access", // this user has no access to a folder or file, or the server rejects the password
   "no_space",
   "other_version", // another major version created the data
   "not_a_cluster", // the data folder contains something else
   "port_in_use",
   "owned", // another service runs on this database
-  "not_ready", // starting, stopping or just ended: retry immediately
+  "not_ready", // the server is starting, is stopping or has just ended: retry immediately
   "failed"
 ])
 type EmbeddedPostgresReason = typeof EmbeddedPostgresReason.Type
@@ -34,7 +34,7 @@ export const fromPlatformError = (cause: PlatformError.PlatformError) => {
     : fromOutput(`Using${place}`, String(reason.cause ?? cause.message), cause)
 }
 
-/** Returns the error for a failed program, with a reason found in its output. `program` starts the message, e.g. `initdb`. */
+/** Returns the error for a failed program, with a reason found in its output. `program` is the step: `Starting Postgres`. */
 export const fromOutput = (program: string, output: string, cause?: unknown) => {
   const explanation = explanations.find(({ pattern }) => pattern.test(output))
   const excerpt = lastLines(output)

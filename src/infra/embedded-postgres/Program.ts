@@ -23,7 +23,7 @@ interface ProgramOptions {
   readonly input?: string
 }
 
-/** A program did not start (`code` is then the system's name, e.g. `EACCES`) or ended with an exit code other than 0. */
+/** A program failed, or did not start. `code` is the exit code, `a signal`, or the error of the failed start, e.g. `EACCES`. */
 export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramFailed", {
   code: Schema.String,
   output: Schema.String,
@@ -34,19 +34,19 @@ export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramF
   }
 }
 
-/** The programs' whole environment. This process's own could contain secrets, and PGDATA or PGPORT would affect the programs. */
+/** The environment of the programs. The service's environment may contain secrets, and its PGDATA or PGPORT would affect Postgres. */
 const environment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
 
 const limits = { timeout: 120_000, maxBuffer: 1_048_576 }
 
 const execute = promisify(execFile)
 
-/** Runs a program to its end and returns its output. Limits: 2 minutes, 1 MiB. Ends when interrupted. */
+/** Runs a program to its end and returns its output. Limits: 2 minutes, 1 MiB. An interruption ends the program. */
 export const run = (file: string, args: ReadonlyArray<string>, options: ProgramOptions) =>
   Effect.tryPromise({
     try: (signal) => {
       const running = execute(file, args, { ...limits, signal, cwd: options.cwd, env: environment, ...identity(options.user) })
-      // Ignores a program that ends before it has read its input.
+      // Ignores the write error if the program ends before it has read its input.
       running.child.stdin?.on("error", () => undefined)
       running.child.stdin?.end(options.input ?? "")
       return running

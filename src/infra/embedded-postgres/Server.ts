@@ -4,7 +4,7 @@ import { type EmbeddedPostgresCluster } from "#infra/embedded-postgres/Cluster.t
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, spawnDetached } from "#infra/embedded-postgres/Program.ts"
 
-/** A server as its `postmaster.pid` describes it. */
+/** A server, as described in its file `postmaster.pid`. */
 export interface EmbeddedPostgresServer {
   readonly pid: number
   readonly port: number
@@ -87,7 +87,7 @@ export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostg
 export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
   for (const { signal, timeout } of shutdownSignals) {
     if (!isSame(yield* find(cluster), pid)) return
-    // Fails if the process has ended in the meantime.
+    // Ignores the error if the process has ended in the meantime.
     yield* Effect.ignore(Effect.try(() => process.kill(pid, signal)))
     yield* find(cluster).pipe(
       Effect.repeat({ schedule: poll, until: (current) => !isSame(current, pid) }),
@@ -128,7 +128,7 @@ const serverArguments = (cluster: EmbeddedPostgresCluster, options: StartOptions
 
 const settings = [
   `listen_addresses=${host}`,
-  // Disables sockets: their path is limited to 107 characters, and the server may lack access to their folder.
+  // Disables Unix sockets: their path is limited to 107 characters, and the server may lack access to their folder.
   "unix_socket_directories=",
   "max_connections=100",
   "shared_buffers=128MB",

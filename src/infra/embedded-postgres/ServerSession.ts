@@ -16,10 +16,10 @@ export interface EmbeddedPostgresSession {
   readonly connection: PgConnection.PgConnection
 }
 
-/** Held by the one service that owns the database. */
+/** The advisory lock that a service holds while it owns the database. */
 const ownerLock = { classId: 1_447_122_000, objectId: 1 }
 
-/** Shared by all users of the server; a user that can lock it exclusively is the last one. */
+/** The advisory lock that every process shares while it uses the server. A process that can lock it exclusively is the last one. */
 const userLock = { classId: 1_447_122_000, objectId: 2 }
 
 type Lock = typeof ownerLock
@@ -37,7 +37,7 @@ export const open = Effect.fnUntraced(function* (
     password: cluster.password,
     database: "postgres",
     applicationName: `vatproof, process ${process.pid}`,
-    // The server needs a moment to notice that an owner was killed.
+    // Waits for the owner's lock, because the server needs a moment to notice that the former owner was killed.
     startupParameters: { lock_timeout: "3s" }
   }).pipe(Effect.mapError(refusal(cluster, server)))
   yield* connection
@@ -48,9 +48,9 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Ends this use of the server. Returns true for the last user, and blocks new users until the session ends. If several leave at
- * once, one of them is the last, because each releases its lock before it checks. A lost connection means that the server has
- * stopped.
+ * Ends the use of the server by this process. Returns true if no other process uses the server, and then blocks new ones until
+ * the session ends. If several processes leave at once, one of them is the last, because each releases its lock before it checks.
+ * Returns false if the connection is lost, because the server has stopped.
  */
 export const leaveAsLast = ({ connection }: EmbeddedPostgresSession) =>
   connection.query("SELECT pg_advisory_unlock_shared($1::int, $2::int)", keys(userLock)).pipe(
@@ -59,7 +59,7 @@ export const leaveAsLast = ({ connection }: EmbeddedPostgresSession) =>
     Effect.catchTag("SqlError", () => Effect.succeed(false))
   )
 
-/** Completes when the connection is lost: a listener detects that at once, and no messages are sent on this channel. */
+/** Completes when the connection is lost. Listens on a channel without messages, because a listener notices the loss at once. */
 export const untilLost = ({ connection }: EmbeddedPostgresSession) =>
   Effect.flatMap(connection.listen("vatproof"), (notifications) => Effect.forever(Queue.take(notifications))).pipe(
     Effect.scoped,
@@ -97,7 +97,7 @@ const owned = (cluster: EmbeddedPostgresCluster, owner: string) =>
     reason: "owned",
     message:
       `Another service (${owner}) already runs on the database in ${cluster.directory}: ` +
-      "stop it, or give this one a DATA_DIR of its own"
+      "stop it, or start this service with another DATA_DIR"
   })
 
 const refusal = (cluster: EmbeddedPostgresCluster, server: EmbeddedPostgresServer) => (cause: SqlError) => {

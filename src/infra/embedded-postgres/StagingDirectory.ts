@@ -1,13 +1,13 @@
 /**
- * A directory for content under construction. The caller renames the content when it is complete, so a killed process leaves
- * nothing half finished.
+ * A directory for content under construction. The caller renames the content when it is complete, so a killed process leaves no
+ * incomplete content under the final name.
  */
 import { Clock, Effect, FileSystem, Option, Path } from "effect"
 
-/** Age at which a directory counts as abandoned. A program that uses one runs for at most 2 minutes. */
+/** Age at which a staging directory counts as abandoned. A program that writes to it runs for at most 2 minutes. */
 const maxAgeMs = 600_000
 
-/** Creates an empty directory of mode 700 in `directory`, removed with the scope, and removes abandoned ones. */
+/** Creates an empty directory of mode 700, which is removed when the scope closes. Also removes abandoned directories. */
 export const make = Effect.fnUntraced(function* (directory: string, prefix: string) {
   const fs = yield* FileSystem.FileSystem
   yield* removeAbandoned(directory, prefix)
