@@ -15,11 +15,12 @@ export interface MailMessage {
   readonly bytes: Buffer
 }
 
-/** Marks the mail as automatic, so that other programs do not answer (RFC 3834, section 5; Exchange has its own header). */
+/** Headers that stop other mail systems from sending automatic replies (RFC 3834, section 5; Exchange has its own header). */
 const automatic = { "Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All" }
 
 /**
- * Returns a MIME part. It needs no encoding, because the texts are ASCII in short lines. So a link can be copied from the file.
+ * Returns a MIME part without a transfer encoding, because the texts are ASCII in short lines. A link can therefore be copied
+ * from an `.eml` file.
  */
 const part = (type: string, content: string) => ({
   contentType: type,

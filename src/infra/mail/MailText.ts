@@ -1,4 +1,4 @@
-/** The texts of mails, in ASCII and short lines, so that every client displays them unchanged. */
+/** The texts of mails, in ASCII and short lines, so that every mail client displays them unchanged. */
 import { DateTime, Redacted } from "effect"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"

@@ -4,16 +4,16 @@ import { createTransport } from "nodemailer"
 import { MailDeferred, Mailer, MailRefused, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
-/** `name` identifies this service to the server; undefined means this machine's name. */
+/** `name` is the host name that the service announces to the mail server; undefined means the host name of the machine. */
 export interface SmtpMailerOptions extends MailMessage.MailOptions {
   readonly url: Redacted.Redacted
   readonly name: string | undefined
 }
 
-/** Limits of the connection pool. It does not retry a mail, because the outbox does. */
+/** Limits of the connection pool. The pool does not retry a mail, because the outbox does. */
 const pool = { pool: true, maxConnections: 4, idleTimeout: 30_000, maxRequeues: 0 } as const
 
-/** In milliseconds. `socketTimeout` exceeds `deliveryTimeout`, which therefore decides how long a server may be silent. */
+/** In milliseconds. `socketTimeout` exceeds `deliveryTimeout`, so that only `deliveryTimeout` bounds the silence of a server. */
 const timeouts = { connectionTimeout: 20_000, greetingTimeout: 20_000, dnsTimeout: 10_000, socketTimeout: 900_000 }
 
 /** A server may scan a mail for minutes before it accepts it: RFC 5321, 4.5.3.2.6 (read 2026-11) asks for 10 minutes. */
@@ -44,7 +44,8 @@ const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
 
 /**
  * Returns the connection settings for SMTP_URL. `smtps://` and a password require a valid certificate, except on this machine.
- * `smtp://` without a password encrypts if the server offers it, with any certificate: the alternative is no encryption (RFC 7435).
+ * `smtp://` without a password uses TLS if the server offers it, and accepts any certificate: the alternative is no encryption
+ * (RFC 7435).
  */
 const serverOf = (options: SmtpMailerOptions) => {
   const url = new URL(Redacted.value(options.url))
@@ -66,7 +67,7 @@ const serverOf = (options: SmtpMailerOptions) => {
 
 /**
  * Classifies a failure. A 5xx reply to the recipient or the mail is final. An operator can fix any other failure, such as a wrong
- * password or a rejected sender, so the mail is tried again.
+ * password or a rejected sender, so the outbox retries the mail.
  */
 const classify = (error: unknown): MailDeferred | MailRefused => {
   const reply = text(error, "response")
@@ -80,8 +81,8 @@ const classify = (error: unknown): MailDeferred | MailRefused => {
 const badSequence = "503"
 
 /**
- * Returns `250` or `451 4.2.0`: the code and enhanced code (RFC 3463) of a reply. Excludes its text, which may contain the
- * address.
+ * Returns `250` or `451 4.2.0`: the code and enhanced code (RFC 3463) of a reply. Excludes the text of the reply, which may
+ * contain the recipient's address.
  */
 const codeOf = (reply: string) => /^\d{3}(?:[ -][245]\.\d{1,3}\.\d{1,3}\b)?/u.exec(reply)?.[0].replace("-", " ") ?? "no code"
 

@@ -9,14 +9,14 @@ import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
-/** One PDF is rendered at a time. At most 10 are rendered or wait, 3 of them for one API key. `timeout` includes the wait. */
+/** One PDF is rendered at a time. At most 10 are in progress or waiting, 3 of them for one API key. `timeout` includes the wait. */
 const bounds = { concurrency: 1, capacity: 10, perKey: 3 }
 const timeout = "20 seconds"
 const retryAfterSeconds = 5
 
 /**
- * Options of the thread. A document needs a few megabytes; V8's usual young generation would keep 50 MB more resident. The thread gets
- * no environment variables of this process.
+ * Options of the worker thread. A document needs a few megabytes; V8's default size of the young generation would keep 50 MB more
+ * resident. The thread gets no environment variables of this process.
  */
 const options = { resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
 
@@ -46,7 +46,7 @@ const make = Effect.gen(function* () {
     return started
   }
 
-  /** Renders a document in the thread. On a timeout it ends the thread, and the next document starts a new one. */
+  /** Renders a document in the worker thread. A timeout ends the thread, and the next document starts a new thread. */
   const renderInThread = (document: ReceiptDocument) =>
     Effect.callback<Uint8Array>((resume) => {
       const worker = thread ?? start()

@@ -4,7 +4,7 @@ import type { Attachment, ComparedField, Fact } from "#domain/receipts/document/
 import { receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 import { code, colours, height, plain, row, rule, type Sheet, soft, tag, write } from "#infra/pdf/ReceiptSheet.ts"
 
-/** Draws a table with labels on the left and values on the right. The column of values is as wide as a SHA-256. */
+/** Draws a table with labels on the left and values on the right. A SHA-256 in hexadecimal fits in the column of values. */
 export const factsTable = (sheet: Sheet, facts: ReadonlyArray<Fact>): void => {
   const { left, pdf, root, width } = sheet
   const labelWidth = 150
@@ -62,7 +62,7 @@ export const comparisonTable = (
   pdf.y += 5
 }
 
-/** Draws an item of a list, on a new page if it does not fit on this one. */
+/** Draws an item of a list, on a new page if it does not fit on the current page. */
 const item = (sheet: Sheet, label: string, text: string, command: string | null): void => {
   const { left, pdf, root, width } = sheet
   const indent = 14
@@ -100,7 +100,7 @@ export const stepsList = (
   list.end()
 }
 
-/** Draws a paragraph. It starts a new page if the text that it introduces would not begin on the same page. */
+/** Draws a paragraph. Starts a new page if the current page cannot hold it and the beginning of the next block. */
 export const paragraph = (sheet: Sheet, text: string): void => {
   const { left, pdf, root, width } = sheet
   const style = plain(left, width)
@@ -118,12 +118,12 @@ export const attachmentsTable = (sheet: Sheet, label: string, attachments: Reado
   factsTable(sheet, facts)
 }
 
-/** Width of a code character, as a fraction of the font size. */
+/** Width of a character of the monospaced font, as a fraction of the font size. */
 const codeAdvance = 0.6
 
 /**
- * Prints a text in full, over as many pages as needed. Breaks lines at full width, because the text is compared character by
- * character.
+ * Prints a text in full, over as many pages as needed. Breaks lines only at full width, even within a word, so that readers can
+ * compare the text character by character.
  */
 export const exactText = (sheet: Sheet, label: string, text: string): void => {
   const { left, pdf, root, width } = sheet
@@ -136,7 +136,7 @@ export const exactText = (sheet: Sheet, label: string, text: string): void => {
     .spell(text)
     .split("\n")
     .flatMap((line) => Arr.chunksOf(Array.from(line), columns).map((characters) => characters.join("")))
-  // The lines have full width already; pdfkit adds the width of the line break.
+  // Allows one more character per line, because pdfkit counts the line break as a character and would wrap full lines again.
   tag(sheet, root, "Code", () => write(sheet, lines.join("\n"), { ...style, width: width + style.size }))
   pdf.y += 7
 }

@@ -4,7 +4,7 @@ import { create, type Font, type FontCollection } from "fontkit"
 import { codePoint } from "#domain/receipts/document/ReceiptDocument.ts"
 
 declare global {
-  // pdfkit accepts a parsed font; its types do not say so.
+  // pdfkit accepts a parsed font, but its type declarations lack this overload.
   namespace PDFKit.Mixins {
     interface PDFFont {
       registerFont(name: string, font: Font | FontCollection): this
@@ -16,7 +16,7 @@ export interface ReceiptFont {
   readonly name: string
   /** Parsed once for all documents, because parsing takes longer than rendering a document. */
   readonly font: Font | FontCollection
-  /** Returns the text with an escape for every character that the font lacks, so that a receipt loses none. */
+  /** Replaces each character that the font lacks by an escape, so that the receipt loses no character. */
   readonly spell: (text: string) => string
 }
 
@@ -34,7 +34,7 @@ const load = (name: string, location: string): ReceiptFont => {
 /**
  * Requests every glyph by its character, so that all text of a PDF can be copied and searched. fontkit caches a glyph with the
  * text of its first use. Without this, a glyph that is first used as a part of another one, such as "ı" in "í", would have no
- * text. If two characters share a glyph, it gets the character that Unicode normalization keeps.
+ * text. If two characters share a glyph, the glyph gets the character that Unicode normalization keeps.
  */
 const nameGlyphs = (font: Font | FontCollection, codePoints: ReadonlySet<number>) => {
   if (!("glyphForCodePoint" in font)) return
@@ -43,7 +43,7 @@ const nameGlyphs = (font: Font | FontCollection, codePoints: ReadonlySet<number>
     font.glyphForCodePoint(code)
 }
 
-/** Reads the files once. */
+/** Reads the font files when this module is imported. */
 export const receiptFonts = {
   text: load("text", import.meta.resolve("source-sans/TTF/SourceSans3-Regular.ttf")),
   strong: load("strong", import.meta.resolve("source-sans/TTF/SourceSans3-Semibold.ttf")),

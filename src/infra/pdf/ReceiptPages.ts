@@ -18,8 +18,8 @@ import { artifact, colours, height, rule, type Sheet, tag, write } from "#infra/
 const margins = { top: 52, right: 57, bottom: 62, left: 57 }
 
 /**
- * Returns the complete PDF document, which the caller must end. All its times are the receipt's, so repeated renderings are
- * identical.
+ * Returns the complete PDF document, which the caller must end. All timestamps in the file are the receipt's time of issue, so
+ * repeated renderings are identical.
  */
 export const receiptPages = (document: ReceiptDocument): PDFKit.PDFDocument => {
   const issuedAt = DateTime.toDateUtc(DateTime.makeUnsafe(document.issuedAt))
@@ -108,7 +108,7 @@ const verdict = (sheet: Sheet, { compared, headline, lead, tone }: ReceiptDocume
   pdf.y = top + all + 20
 }
 
-/** With less space than this on a page, a section begins on the next one, so that its heading does not stand alone. */
+/** With less space than this, a section begins on the next page, so that its heading does not stand alone at the end of a page. */
 const spaceForSection = 90
 
 const drawSection = (sheet: Sheet, { blocks, heading }: Section, attachments: ReadonlyArray<Attachment>) => {
@@ -149,7 +149,7 @@ const footers = (sheet: Sheet, { page: [page, of], receiptId }: ReceiptDocument)
   const { count, start } = pdf.bufferedPageRange()
   for (let index = start; index < start + count; index++) {
     pdf.switchToPage(index)
-    // Text below the margin would start a new page.
+    // Removes the bottom margin, because text below the margin would start a new page.
     pdf.page.margins.bottom = 0
     const style = { font: receiptFonts.text, size: 8.5, colour: colours.soft, width: width / 2 }
     const y = pdf.page.height - 40

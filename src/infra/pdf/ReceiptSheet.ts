@@ -28,7 +28,7 @@ export const colours = { ink: "#1b1e23", soft: "#5a616b", line: "#d5d9de", good:
 
 const optionsOf = ({ align, size, width }: Style) => ({ width, lineGap: size * 0.12, ...(align === undefined ? {} : { align }) })
 
-/** Writes wrapping text below the previous one. */
+/** Writes text below the previous text, and wraps it at the width of the style. */
 export const write = ({ pdf }: Sheet, text: string, style: Style): void => {
   pdf
     .font(style.font.name)
@@ -41,7 +41,7 @@ export const write = ({ pdf }: Sheet, text: string, style: Style): void => {
 export const height = ({ pdf }: Sheet, text: string, style: Style): number =>
   pdf.font(style.font.name).fontSize(style.size).heightOfString(style.font.spell(text), optionsOf(style))
 
-/** Draws an element of the structure. */
+/** Draws content as a new child of `parent` in the PDF's logical structure. */
 export const tag = ({ pdf }: Sheet, parent: Element, type: string, draw: () => void): void => {
   parent.add(pdf.struct(type, {}, draw))
 }
@@ -66,8 +66,8 @@ export const rule = (sheet: Sheet, y: number): void => {
 }
 
 /**
- * Distance from the top of a line to its baseline, as a fraction of the font size; equal in both font families. The cells of a row
- * have one baseline.
+ * Distance from the top of a line to its baseline, as a fraction of the font size; equal in both font families. With it, `row`
+ * aligns all cells of a row on one baseline.
  */
 const ascent = 0.984
 
@@ -83,7 +83,7 @@ export const row = (sheet: Sheet, parent: Element, cells: ReadonlyArray<{ type: 
   const largest = Math.max(...cells.map(({ style }) => style.size))
   let bottom = top
   for (const { style, text, type } of cells) {
-    // The longest cell comes last; only a cell longer than a page continues on the next one.
+    // Only a cell that is longer than a page continues on the next page. Callers must put the longest cell last.
     if (pdf.page === page) pdf.y = top + (largest - style.size) * ascent
     tag(sheet, element, type, () => write(sheet, text, style))
     bottom = pdf.page === page ? Math.max(bottom, pdf.y) : pdf.y
