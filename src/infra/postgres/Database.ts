@@ -43,8 +43,8 @@ export const migrate = Effect.scoped(
 )
 
 /**
- * Returns the URL of the database for an operator command, with or without a running service. Fails if there is no database or
- * its schema is older: commands never create a database or change the schema.
+ * Returns the URL of the database for an operator command, with or without a running service. Fails if the database is missing or
+ * its schema is older than this version: commands never create a database or change the schema.
  */
 export const existingUrl = Effect.gen(function* () {
   const { dataDir, databaseUrl: configured } = yield* AppConfig
@@ -52,7 +52,7 @@ export const existingUrl = Effect.gen(function* () {
   const path = yield* Path.Path
   const directory = path.resolve(dataDir, "postgres")
   if (Option.isNone(configured) && !(yield* fs.exists(directory))) {
-    const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL as the service has them`
+    const message = `There is no database in ${directory}: start the service first, or set DATA_DIR or DATABASE_URL to the values of the service`
     return yield* new Migrations.DatabaseNotReady({ message })
   }
   const url = yield* databaseUrl("attach")

@@ -6,7 +6,7 @@ import { hash } from "node:crypto"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
 import { causeOf } from "#infra/postgres/Postgres.ts"
 
-/** Records each applied file with its digest. */
+/** The table that records each applied file with its digest. */
 const table = "vatproof_migrations"
 
 /** The order in which files are applied. Numbered files run once, the others again after each change. */
@@ -21,7 +21,7 @@ export class DatabaseNotReady extends Schema.TaggedError<DatabaseNotReady>()("Da
 /** The database was migrated with files that this version does not have, or rejected this version's files. A retry fails again. */
 export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", { message: Schema.String }) {}
 
-/** Applies the missing files and returns their names. Concurrent replicas wait for each other. */
+/** Applies the missing migration files and returns their names. Concurrent replicas wait for each other. */
 export const run = Effect.fn("Migrations.run")(function* () {
   const files = yield* migrationFiles()
   const missing = yield* findMissing(files)
@@ -41,7 +41,7 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
   yield* setLockTimeout(lockRetryFor)
   yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${table}, 0))`
   yield* setLockTimeout(lockTimeout)
-  // Another replica may have applied them while this one waited for the lock.
+  // Another replica may have applied the missing files while this replica waited for the lock.
   const missing = yield* findMissing(files)
   if (!(yield* hasTable)) {
     yield* sql`CREATE TABLE ${sql(table)} (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
@@ -77,7 +77,7 @@ const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
   const message =
     error.reason._tag === "AuthorizationError"
       ? `This role may not apply ${namesOf(missing)}: run "vatproof migrate" as the database's administrator (${causeOf(error)})`
-      : `The database rejected its migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
+      : `The database rejected the migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
   return new MigrationRefused({ message })
 }
 
@@ -90,8 +90,8 @@ export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
 })
 
 /**
- * Prefix of a numbered file that is compatible with older versions: they may start on its database, during a roll-out or after a
- * rollback. After any other file, older versions refuse to start.
+ * Prefix of a numbered file that is compatible with older versions. Older versions start on a database with this file, during a
+ * roll-out or after a rollback. With any other unknown numbered file, they refuse to start.
  */
 const compatiblePrefix = "expand_"
 
@@ -108,7 +108,7 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
     (row) => numberOf(row) > newestFile && !row.name.slice("0000_".length).startsWith(compatiblePrefix)
   )
   if (unknown.length > 0) {
-    const message = `The database is newer than this version, which does not know ${namesOf(unknown)}: start a version that does`
+    const message = `The database is newer than this version, which lacks ${namesOf(unknown)}: start the version that migrated it`
     return yield* new MigrationRefused({ message })
   }
   const isApplied = (file: MigrationFile) => applied.some(({ name, sha256 }) => name === file.name && sha256 === file.sha256)
@@ -120,7 +120,7 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
     const message = `The database was created by other migrations than this version has: ${namesOf([...changed, ...removed])} differ; start the version that created it`
     return yield* new MigrationRefused({ message })
   }
-  // Replacing functions of a newer version by older ones would break that version's replicas.
+  // Applies nothing to a newer database, because older functions would break the replicas of the newer version.
   if (newestApplied > newestFile) return []
   const missing = files.filter((file) => !isApplied(file))
   return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
@@ -137,7 +137,7 @@ export const functionBodies = Effect.map(
     )
 )
 
-/** Files that create projections or objects that refer to them. */
+/** Files that create projections or objects that refer to projections. */
 const projectionFiles: ReadonlySet<string> = new Set(["projections", "views", protection])
 
 /** Recreates dropped tables of the schema vatproof, empty, with all dependent objects. */
@@ -154,7 +154,7 @@ export const restore = Effect.fn("Migrations.restore")(function* (tables: Readon
   yield* Effect.forEach(files, apply, { discard: true }).pipe(sql.withTransaction)
 })
 
-/** Applies the missing files while the layer is built. */
+/** Applies the missing migration files while the layer is built. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const applied = yield* run()
@@ -223,7 +223,7 @@ const findApplied = Effect.fnUntraced(
   )
 )
 
-/** Splits SQL into its statements, because the driver takes one at a time: at `;` outside quotes, dollar quotes and comments. */
+/** Splits SQL at each `;` outside quotes, dollar quotes and comments, because the driver runs one statement at a time. */
 export const splitStatements = (text: string): ReadonlyArray<string> => {
   const skipped = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\w*\$)[\s\S]*?\1|;/gu
   const statements: Array<string> = []

@@ -12,12 +12,12 @@ export interface PostgresOptions {
   readonly maxConnections: number
 }
 
-/** Limits that keep one statement or forgotten transaction from blocking others. */
+/** Limits of a session, so that a slow statement or a forgotten transaction does not block other sessions. */
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
 /**
- * Makes the planner use indexes. Every statement has an index, and a plan that was made for a small table must stay good when the
- * table grows. The SQL functions set the same, because auditors call some of them in sessions without these settings.
+ * Makes the planner use indexes. Every statement has an index, and a plan that was made for a small table must stay fast when the
+ * table grows. The SQL functions have the same settings, because auditors call some of them in sessions without these settings.
  */
 const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
 
@@ -36,7 +36,7 @@ export const layerAdministrator = (options: PostgresOptions) =>
     connectTimeout: "5 seconds"
   })
 
-/** The service's pool. Every session runs as `vatproof_service` if the login role is a member of it, else as the login role. */
+/** The service's pool. Sessions run as `vatproof_service` if the login role is a member of that role, else as the login role. */
 export const layer = (options: PostgresOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -56,7 +56,7 @@ export const layer = (options: PostgresOptions) =>
 
 /**
  * Waits until the server answers, at most for `retryFor`, because the server may start later than the service. Never fails: the
- * first query reports a server that is still absent, and all other problems.
+ * first query of the service reports a server that is still unavailable, and any other problem.
  */
 export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retryFor: Duration.Duration) {
   if (Duration.isZero(retryFor)) return
@@ -75,8 +75,8 @@ export const waitForServer = Effect.fn("Postgres.waitForServer")(function* (retr
 const pollEvery = "500 millis"
 
 /**
- * Returns true if the server does not listen or answer, has no free connection, or is starting or stopping (classes 08, 53300 and
- * 57P). Waiting does not fix other problems, such as a server without TLS.
+ * Returns true if the server does not listen or answer, has no free connection, or is starting or stopping (SQLSTATE 08…, 53300
+ * and 57P…). Waiting does not fix other problems, such as a server without TLS.
  */
 const isAbsent = (error: SqlError) => {
   const code = codeOf(error)

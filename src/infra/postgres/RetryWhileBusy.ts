@@ -1,4 +1,4 @@
-/** Retries while a resource is locked and logs one warning. */
+/** Retries while a resource is locked or unavailable, and logs one warning. */
 import { type Duration, Effect, Schedule } from "effect"
 
 export interface RetryWhileBusy<E> {

@@ -159,7 +159,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
     [
       "newer than the running version",
       "INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_drop_this', '')",
-      /newer .* not know 9999_drop_this:/u
+      /newer .* lacks 9999_drop_this:/u
     ],
     [
       "renamed",
@@ -223,7 +223,7 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a migration that 
     assert.strictEqual(refused._tag, "MigrationRefused")
     assert.match(
       refused.message,
-      /rejected its migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
+      /rejected the migrations \(0001_roles, .*\), and nothing was changed: relation "contacts" already exists/u
     )
     assert.deepStrictEqual([yield* schemas, yield* tables], [["vatproof"], before])
   })
