@@ -20,7 +20,7 @@ type Bestaetigungsabfrage = typeof Bestaetigungsabfrage.Type
 
 const decode = Schema.decodeUnknownOption(Bestaetigungsabfrage)
 
-/** Parses the body of `POST /v1/abfrage`. `mayCompare` is true unless the requester has used up the qualified queries of its session, which the BZSt limits. */
+/** Parses the body of `POST /v1/abfrage`. `mayCompare` counts a query; false means too many qualified queries in the session. */
 export const readQuery = (
   body: string,
   settings: Settings,
@@ -53,7 +53,7 @@ const refused = (status: string, target: string | null, requester: string | null
   answer: (stamp, code) => statusReply(code ?? status, stamp)
 })
 
-/** Returns the status that refuses the requester or the target, if any. The order of the checks is inferred. */
+/** Returns the status that refuses the requester or the target, if any. The order of the checks is inferred, not documented. */
 const refusalOf = (requester: string, target: string, settings: Settings): string | undefined => {
   const own = Option.filter(exactly(requester), isGerman)
   if (Option.isNone(own)) return "evatr-0004"
@@ -113,7 +113,7 @@ const datesOf = (vatId: VatId, status: string): object => {
   return status === "evatr-2006" ? { gueltigAb: date("2010-01-01"), gueltigBis: date("2020-12-31") } : {}
 }
 
-/** Returns an answer that has only the status and the time. It has no `id` if the BZSt itself failed; that is inferred, not documented. */
+/** Returns an answer with status, time and `more`. That it has no `id` for an HTTP status from 500 is inferred, not documented. */
 export const statusReply = (status: string, stamp: Stamp, more: object = {}): Reply => {
   const http = httpStatusOf(status)
   return json(http, status, {
@@ -138,7 +138,7 @@ export const answerMessages = (): Reply => json(200, "statusmeldungen", statusMe
 
 const germanNames = new Intl.DisplayNames(["de"], { type: "region" })
 
-/** Answers `GET /v1/info/eu_mitgliedstaaten`. It is inferred that `alpha2` is the VAT prefix (`EL`). */
+/** Answers `GET /v1/info/eu_mitgliedstaaten`. That `alpha2` is the VAT prefix (`EL` for Greece) is inferred, not documented. */
 export const answerMemberStates = (settings: Settings): Reply =>
   json(
     200,

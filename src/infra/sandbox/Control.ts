@@ -19,7 +19,7 @@ const Script = Schema.Struct({
 const decodeScript = Schema.decodeUnknownEffect(Schema.fromJsonString(Script), strict)
 
 const SomeSettings = Settings.mapFields(Struct.map(Schema.optionalKey))
-/** Any subset of the settings; the others stay unchanged. */
+/** The settings to change. Omitted settings stay unchanged. */
 export type SomeSettings = typeof SomeSettings.Type
 const decodeSettings = Schema.decodeUnknownEffect(Schema.fromJsonString(SomeSettings), strict)
 
@@ -61,7 +61,7 @@ export interface ControlRequest {
   readonly body: string
 }
 
-/** Clears faults, counters, journal and flaky numbers, and restores the first settings. */
+/** Clears the faults, the journal and all counters, and restores the first settings. */
 export const reset = (parts: Parts): Effect.Effect<void> =>
   Effect.all(
     [
@@ -74,7 +74,7 @@ export const reset = (parts: Parts): Effect.Effect<void> =>
     { discard: true }
   )
 
-/** Changes some settings and returns all of them. */
+/** Changes some settings and returns all settings. */
 export const configure = (parts: Parts, some: SomeSettings): Effect.Effect<Settings> =>
   Ref.updateAndGet(parts.settings, (settings) => ({ ...settings, ...some }))
 
@@ -128,8 +128,8 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Route>>> = new Map([
 ])
 
 /**
- * Answers a request that is not for a source: with the control's reply, with 400 if the body or query does not decode, or with
- * 404 or 405. `endpoints` are the sources' endpoints, e.g. `POST /app/v1/abfrage`, which `GET /sandbox` lists as well.
+ * Answers a request to the sandbox itself. An invalid body or query gets 400, an unknown path 404, a wrong method 405.
+ * `endpoints` are the endpoints of the simulated sources, e.g. `POST /app/v1/abfrage`; `GET /sandbox` lists them, too.
  */
 export const answer = (parts: Parts, request: ControlRequest, endpoints: ReadonlyArray<string>): Effect.Effect<Reply> => {
   const methods = routes.get(request.path)

@@ -1,4 +1,4 @@
-/** The endpoints of both simulated sources, at the paths of the real ones. */
+/** The endpoints of both simulated sources, at the paths of the real sources. */
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import * as Bzst from "#infra/sandbox/BzstSimulator.ts"
 import type { Sessions } from "#infra/sandbox/Sessions.ts"
@@ -12,8 +12,8 @@ export const viesPath = "/taxation_customs/vies/rest-api"
 export const bzstPath = "/app"
 
 /**
- * An endpoint of a source. A `Check` parses a question about a VAT ID, whose `answer` follows the faults. A `Probe` reports the
- * state of the source; `error` is its answer with a scripted code. The `TestService` answers from its own table, without faults.
+ * An endpoint of a simulated source. A `Check` validates a VAT ID; `read` parses its request. A `Probe` reports the state of the
+ * source; `error` builds its answer with a scripted error code. The `TestService` answers from a fixed table and ignores faults.
  */
 export type Endpoint =
   | { readonly _tag: "Check"; readonly source: SourceName; readonly read: (body: string, settings: Settings) => Question }

@@ -24,18 +24,18 @@ export interface Behaviour {
   /** A verdict or error of the source itself: `VALID`, `INVALID` or an error code for VIES, an `evatr-…` status for BZSt. */
   readonly code?: string | undefined
   readonly breakage?: Breakage | undefined
-  /** A plain HTTP error as a proxy sends it, with `Retry-After` if set. */
+  /** The status of a plain HTTP error, as a proxy sends it. */
   readonly httpStatus?: number | undefined
   readonly retryAfterSeconds?: number | undefined
   /** Delay before anything is sent. */
   readonly latencyMs?: number | undefined
-  /** The number of first calls for a VAT ID that behave like this; later calls are answered normally. */
+  /** The behaviour applies to this number of first calls for a VAT ID. The source answers later calls normally. */
   readonly firstCalls?: number | undefined
 }
 
 const evatrStatus = /^evatr-\d{4}$/u
 
-/** Any code of either source, including undocumented ones, which clients must tolerate. */
+/** Any code of either source, including undocumented codes, which clients must tolerate. */
 const Code = Schema.String.check(Schema.isPattern(/^(?:evatr-\d{4}|[A-Z][A-Z0-9_-]{1,63})$/u))
 
 const VatIdText = Schema.String.check(
@@ -76,13 +76,13 @@ const misfit = (fault: typeof Fields.Type): string | undefined => {
  * One scripted fault, as `/sandbox/faults` accepts it. An omitted selector matches everything.
  *
  * `latency_ms` is the delay before the fault; `count` limits the number of calls; `probability` (0 to 1) applies it at random.
- * `on` selects validations (`checks`), status queries (`probes`) or both. The default is `all` for a fault without selector and
- * count, so that an outage also shows in the probes. Otherwise it is `checks`, so that background probes do not use up the count.
+ * `on` selects validations (`checks`), status queries (`probes`) or both (`all`). The default is `all` without `member_state`,
+ * `vat_id` and `count`, so that probes show the outage. Otherwise it is `checks`, so that probes do not use up the count.
  */
 export const Fault = Fields.check(Schema.makeFilter((fault) => misfit(fault) ?? true))
 export type Fault = typeof Fault.Type
 
-/** Returns the source that a fault is limited to: the named one, or the only one that has its code. */
+/** Returns the source that a fault is limited to: its `source`, otherwise the source that has its `code`. */
 export const sourceOf = (fault: Fault): Option.Option<SourceName> =>
   fault.source !== undefined
     ? Option.some(fault.source)

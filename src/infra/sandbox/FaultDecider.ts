@@ -1,4 +1,4 @@
-/** Decides the behaviour for one check. Precedence: script, faults of the request itself, settings, magic number, register. */
+/** Decides the behaviour for a check. Precedence: scripted fault, invalid request, settings, magic number, register. */
 import { Effect } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import type { Behaviour } from "#infra/sandbox/Fault.ts"
@@ -8,16 +8,16 @@ import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question } from "#infra/sandbox/Simulator.ts"
 
-/** A behaviour, and what decided it. */
+/** The behaviour for a check, and the rule that decided it. */
 export interface Decision {
   readonly by: DecidedBy
   readonly behaviour: Behaviour
 }
 
-/** Limit of VAT IDs whose calls are counted, for magic numbers that fail n times and then answer. The oldest is evicted. */
+/** Maximum number of VAT IDs with counted calls, for magic numbers that fail n times and then answer. The oldest is evicted. */
 const flakyMax = 10_000
 
-/** Creates the decider, which counts the failures of each flaky number. */
+/** Creates the decider, which counts the calls for magic numbers that fail n times and then answer. */
 export const make = (script: FaultScript) =>
   Effect.sync(() => {
     const failed = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** The faults that the sandbox's user has scripted, and the selection of the next call's fault. */
+/** The faults that the sandbox's user has scripted. Selects the fault for each call. */
 import { Effect, Option, Random, Result } from "effect"
 import { parse } from "#domain/vat/VatId.ts"
 import type { SourceName } from "#domain/vat/Verdict.ts"
@@ -10,7 +10,7 @@ export const faultsMax = 1_000
 /** A scripted fault and the number of calls it has matched. */
 export type ScriptedFault = Fault & { readonly matched: number }
 
-/** The properties that faults match; a probe has neither member state nor VAT ID. */
+/** The properties of a call by which a fault is selected. A probe has neither member state nor VAT ID. */
 export interface Target {
   readonly source: SourceName
   readonly probe: boolean

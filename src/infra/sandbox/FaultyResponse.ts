@@ -7,7 +7,7 @@ import { Effect, Option } from "effect"
 import type { Breakage, Behaviour } from "#infra/sandbox/Fault.ts"
 import type { Reply } from "#infra/sandbox/Simulator.ts"
 
-/** Limit of a request body; a larger one gets 413. A question to a source has a few hundred bytes, a script of faults more. */
+/** Limit of a request body; a larger body gets 413. A query to a source has a few hundred bytes, a script of faults more. */
 export const bodyBytesMax = 256 * 1024
 
 const padding = Buffer.alloc(64 * 1024, "x")
@@ -21,7 +21,7 @@ export const hugeBytes = hugeStart.length + paddings * padding.length + hugeEnd.
 /** Interval between the bytes of a `drip` answer. */
 const dripMs = 200
 
-/** The wait before a reset. A reset discards data in flight, and the client must receive the first half of the body before it. */
+/** Delay before a reset. A reset discards data in flight, but the client must receive the first half of the body. */
 const settleMs = 50
 
 /** Reads a request body as UTF-8; none if it exceeds the limit. */
@@ -67,7 +67,7 @@ export const reset = (response: ServerResponse): Effect.Effect<void> =>
     response.socket?.resetAndDestroy()
   })
 
-/** Breaks the exchange; `right` is the correct answer. */
+/** Breaks the exchange with the client in the way that `breakage` names. `right` is the intact answer. */
 export const sendBroken = (response: ServerResponse, breakage: Breakage, right: Reply): Effect.Effect<void> => {
   const body = Buffer.from(right.body)
   const half = body.subarray(0, Math.floor(body.length / 2))
@@ -125,7 +125,7 @@ const head = (response: ServerResponse, contentLength: number): Effect.Effect<vo
     response.flushHeaders()
   })
 
-/** Writes a chunk and waits until the system has accepted it, so that a slow reader slows the writer. */
+/** Writes a chunk and waits until the operating system has accepted it (backpressure). */
 const write = (response: ServerResponse, chunk: Buffer): Effect.Effect<void> =>
   Effect.callback((resume) => {
     response.write(chunk, () => resume(Effect.void))

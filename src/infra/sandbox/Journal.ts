@@ -41,7 +41,7 @@ export const JournalView = Schema.Struct({
 })
 export type JournalView = typeof JournalView.Type
 
-/** Restricts counts or entries to a source or a VAT ID with its prefix. */
+/** Restricts counts or entries to a source, a VAT ID (with its prefix), or both. */
 export interface Filter {
   readonly source?: SourceName | undefined
   readonly vatId?: string | undefined
@@ -49,12 +49,12 @@ export interface Filter {
 
 /** Maximum number of entries kept in full. */
 export const entriesMax = 1_000
-/** Limit of VAT IDs with their own counter. Calls for further VAT IDs count in the totals only. */
+/** Maximum number of VAT IDs with a counter. Calls for further VAT IDs count only in the totals. */
 const vatIdsMax = 10_000
-/** Longer than any VAT ID; longer text is truncated. */
+/** Maximum length of a recorded VAT ID. Any valid VAT ID is shorter; longer text is truncated. */
 const textMax = 64
 
-/** A call as it arrives. `memberState` is the prefix of the requested VAT ID, null without one. */
+/** A call as it arrives. `memberState` is the prefix of the requested VAT ID; null without a VAT ID. */
 export interface Arrival {
   readonly source: SourceName
   readonly endpoint: string

@@ -1,6 +1,6 @@
 /**
- * The sandbox's register of companies: one invented company per member state, a few recorded ones, and some whose names test
- * document rendering.
+ * The sandbox's register of companies: one invented company per member state, a few companies from recorded answers, and some
+ * whose names test document rendering.
  */
 import type { VatId } from "#domain/vat/VatId.ts"
 
@@ -45,7 +45,7 @@ const byMemberState: ReadonlyMap<string, Company> = new Map([
   ["XI", company("EXAMPLE (NI) LIMITED", "1 Example Road", "BT1 5GS", "BELFAST")]
 ])
 
-/** Numbers from the authorities' own documents or recorded answers, with the recorded data. */
+/** VAT IDs from documents of the authorities or recorded answers, with their company data. */
 const published: ReadonlyMap<string, Company> = new Map([
   ["ATU12345678", company("Musterhaus GmbH & Co KG", "Musterstrasse 22", "12345", "musterort")],
   ["CZ45274649", company("ČEZ, a. s.", "Duhová 1444/2\nPRAHA 4 - MICHLE", "140 00", " PRAHA 4")],

@@ -27,7 +27,7 @@ export class SandboxNotStarted extends Schema.TaggedError<SandboxNotStarted>()("
   }
 }
 
-/** The listening address (port 0 takes any free one), and whether requesters may query BZSt for German VAT IDs (default: yes). */
+/** Port 0 means any free port. `germanTargetsAdmitted`: requesters may query BZSt for German VAT IDs (default: true). */
 export interface Options {
   readonly host: string
   readonly port: number
@@ -81,7 +81,7 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Starts the sandbox; it stops with the scope. */
+/** Starts the sandbox. It stops when the scope closes. */
 export const make = (options: Options): Effect.Effect<Sandbox["Service"], SandboxNotStarted, Scope.Scope> =>
   Effect.gen(function* () {
     const firstSettings = Control.settingsOf(options.germanTargetsAdmitted)

@@ -88,7 +88,7 @@ const tooLarge = json(413, "TOO_LARGE", {
 })
 const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
 
-/** Executes a behaviour; `right` is the correct answer. */
+/** Sends an answer after the delay of the behaviour: `right`, the intact answer, unless the behaviour breaks or replaces it. */
 const carryOut = (response: ServerResponse, behaviour: Behaviour, right: Reply): Effect.Effect<void> => {
   const sent =
     behaviour.breakage !== undefined
@@ -102,7 +102,7 @@ const carryOut = (response: ServerResponse, behaviour: Behaviour, right: Reply):
 
 const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))
 
-/** Runs `work` and records the end of the call in the journal, even if it is interrupted. */
+/** Runs `work` and records the end of the call in the journal, even if `work` is interrupted. */
 const noted = (response: ServerResponse, call: Call, work: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.onExit(work, (exit) => call.finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
 

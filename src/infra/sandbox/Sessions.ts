@@ -1,10 +1,10 @@
-/** The simulated BZSt's sessions: the number of qualified queries of a requester since its last plain one. */
+/** The simulated BZSt's sessions: the number of qualified queries of a requester since its last plain query. */
 import { Effect } from "effect"
 
 /** Maximum number of requesters; the oldest is evicted. */
 const requestersMax = 10_000
 
-/** Creates the counter. BZSt does not publish its definition of a session; one per requester VAT ID is inferred. */
+/** Creates the counter. BZSt does not publish its definition of a session; one session per requester VAT ID is inferred. */
 export const make = Effect.sync(() => {
   const qualified = new Map<string, number>()
   return {

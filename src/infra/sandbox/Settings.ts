@@ -6,7 +6,7 @@ const MemberStates = Schema.Array(Schema.Literals([...memberStates.keys()]))
 const Concurrency = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
 
 /**
- * `german_targets_admitted`: whether requesters may query BZSt for German VAT IDs (the real one answers most of them evatr-0006).
+ * `german_targets_admitted`: whether requesters may query BZSt for German VAT IDs (the real BZSt answers most with evatr-0006).
  * `latency_ms`: added to every check. `…_concurrent_max`: maximum concurrent checks of VIES, beyond which it answers
  * `GLOBAL_MAX_CONCURRENT_REQ` or `MS_MAX_CONCURRENT_REQ`. `bzst_qualified_max`: qualified queries of a requester until a plain
  * one starts a new session (evatr-0008); null means unlimited. Member states are VAT prefixes.

@@ -10,7 +10,7 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The parts that differ from call to call: the time and fresh identifiers. */
+/** The parts of an answer that differ from call to call: the time and fresh identifiers. */
 export interface Stamp {
   /** Nanoseconds since 1970. */
   readonly nanos: bigint
@@ -23,7 +23,7 @@ export interface Stamp {
 /**
  * A parsed check. `target` and `requester` are the caller's texts; `vatId` is undefined if the text is not a well-formed VAT ID;
  * `isAccepted` means that the request passed the source's own checks. `answer` builds the reply: for the given code, or from the
- * register without one.
+ * register if `code` is undefined.
  */
 export interface Question {
   readonly target: string | null
@@ -33,7 +33,6 @@ export interface Question {
   readonly answer: (stamp: Stamp, code: string | undefined) => Reply
 }
 
-/** Returns a JSON reply. */
 export const json = (status: number, outcome: string, body: object): Reply => ({
   status,
   outcome,

@@ -38,7 +38,7 @@ const undisclosing: ReadonlySet<string> = new Set(["DE", "ES"])
 const parts = ["Name", "Street", "PostalCode", "City", "CompanyType"] as const
 type Part = (typeof parts)[number]
 
-/** Errors with an HTTP status of their own; all others come with 200 (recorded). */
+/** The HTTP statuses of some errors. All other errors come with 200, as recorded answers show. */
 const httpStatuses: ReadonlyMap<string, number> = new Map([
   ["VOW-ERR-1", 500],
   ["VOW-ERR-11", 400],
@@ -86,7 +86,7 @@ const check = (vatId: VatId, request: CheckVatRequest): Question => {
     answer: (stamp, code) =>
       code === undefined || code === "VALID" || code === "INVALID"
         ? verdict(vatId, request, code !== "INVALID", sent, stamp)
-        : // Without a requester there is no requester error, so a retry without one gets a verdict.
+        : // The requester error needs a requester, so a retry without requester gets a verdict.
           code === "INVALID_REQUESTER_INFO" && !sent
           ? verdict(vatId, request, true, sent, stamp)
           : errorReply(code)
@@ -131,8 +131,8 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
 }
 
 /**
- * Returns the fields about the trader, as recorded answers have them: for Germany only the name and its result, for Spain only the
- * fields of the request or all if it has none, for other member states all.
+ * Returns the fields about the trader, as in recorded answers. Germany: only the name and its match. Spain: the fields of the
+ * request, or all if it has none, and all matches. Other member states: all fields and matches.
  */
 const traderKeys = (state: string, request: CheckVatRequest, company: Company | undefined): object => {
   if (state === "DE") return { traderName: request.traderName || undisclosed, traderNameMatch: "NOT_PROCESSED" }
@@ -162,7 +162,7 @@ const registeredPart = (part: Part, company: Company): string | undefined => {
 
 const isoOf = (stamp: Stamp): string => DateTime.formatIso(DateTime.makeUnsafe(Number(stamp.nanos / 1_000_000n)))
 
-/** Answers `POST /check-vat-test-service`: the number alone decides, whatever the country; the answer has no trader keys. */
+/** Answers `POST /check-vat-test-service`: the number alone decides, whatever the country. The answer has no `trader…` fields. */
 export const answerTestService = (body: string, stamp: Stamp): Reply =>
   Option.match(decode(body), {
     onNone: () => errorReply("VOW-ERR-1"),
