@@ -13,15 +13,14 @@ import * as FairQueue from "#domain/kernel/FairQueue.ts"
  * Stored hashes keep their own parameters.
  */
 const cost: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
-/** The lowest cost of Argon2: it takes less than a millisecond. */
+/** The lowest cost of Argon2. A hash takes less than a millisecond. */
 const leastCost: Cost = { memory: 8, passes: 1, parallelism: 1 }
 const saltBytes = 16
 const hashBytes = 32
 
 /**
  * Two hashes are computed at a time: each takes 19 MiB and one of Node's four worker threads, which file access and DNS need too.
- * `capacity` attempts in progress are a few seconds of work. `perKey` limits the attempts of one client address, which a whole
- * office may share.
+ * `capacity` attempts take a few seconds. `perKey` limits the attempts of one client address, which a whole office may share.
  */
 const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
 const retryAfterSeconds = 2
@@ -68,10 +67,10 @@ const make = Effect.gen(function* () {
     return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
   })
 
-  /** A hash that no password has. A login to an unknown account is compared with it, so that it takes the same time. */
+  /** A hash that no password has. A login to an unknown account is compared with it, so that all logins take the same time. */
   const dummyHash: Stored = { cost, salt: crypto.randomBytes(saltBytes), hash: crypto.randomBytes(hashBytes) }
 
-  // A Node without Argon2id fails at the start, not at the first login.
+  // Computes one hash, so that a Node without Argon2id fails at the start and not at the first login.
   yield* derive(Redacted.make(""), leastCost, crypto.randomBytes(saltBytes), hashBytes).pipe(
     Effect.catchTag("CryptoError", (error) =>
       error.reason._tag === "Unsupported" ? Effect.fail(new PasswordHashingUnsupported({ cause: error })) : Effect.die(error)

@@ -11,13 +11,13 @@ import * as AtomicFile from "#infra/security/AtomicFile.ts"
 const pollEvery = "1 second"
 const pushEvery = Duration.minutes(1)
 const timeout = "10 seconds"
-/** Retries after 1, 2 and 4 seconds. After that, the checkpoint of the next minute is pushed. */
+/** Retries after 1, 2 and 4 seconds. If all retries fail, the next push follows in a minute, with the newest checkpoint. */
 const retries = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }))
 
 /** The push failed. The message excludes the URL, which may contain a password. */
 class MirrorFailed extends Schema.TaggedError<MirrorFailed>()("MirrorFailed", { message: Schema.String }) {}
 
-/** Returns true for a URL (`https://…`, or `http://…` to this machine). Any other place is a folder. */
+/** Returns true if a mirror is a URL (`https://…`, or `http://…` to this machine), and false if it is a folder. */
 export const isUrl = (place: string) => /^https?:\/\//u.test(place)
 
 /** The file of the newest checkpoint in a mirror folder. The last checkpoint of each day (UTC) has a file beside it. */
@@ -28,7 +28,7 @@ const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
   const atomic = yield* AtomicFile.make
   const path = yield* Path.Path
   const day = DateTime.formatIsoDateUtc(yield* DateTime.now)
-  // With the default mode, because other users may read this folder. AtomicFile would create it with mode 700.
+  // Creates the folder with the default mode, so that other users can read it. AtomicFile would create it with mode 700.
   yield* fs.makeDirectory(directory, { recursive: true })
   for (const name of [`${newestFile}-${day}`, newestFile]) yield* atomic.replace(path.join(directory, name), note)
 })
@@ -51,8 +51,8 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
 })
 
 /**
- * Returns a function that sets the checkpoint to push next, and does not wait for the push. Without CHECKPOINT_MIRROR it does
- * nothing.
+ * Returns a function that sets the checkpoint to push next, and does not wait for the push. Without CHECKPOINT_MIRROR the
+ * function does nothing.
  */
 export const make = Effect.gen(function* () {
   const { checkpointMirror } = yield* AppConfig
@@ -76,7 +76,7 @@ export const make = Effect.gen(function* () {
       Effect.tap(() => Effect.sync(() => (pushed = note))),
       Effect.catchTag(["PlatformError", "HttpClientError", "MirrorFailed", "TimeoutError"], (error) =>
         Effect.logWarning(
-          `A checkpoint could not be copied to CHECKPOINT_MIRROR (${error._tag}); trying again with the newest one in a minute`
+          `A checkpoint could not be copied to CHECKPOINT_MIRROR (${error._tag}); retrying with the newest checkpoint in a minute`
         )
       )
     )

@@ -4,7 +4,7 @@ import { Base64Url } from "effect/encoding"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
-/** The file cannot be written or read, or its content was changed. */
+/** The file of the secret cannot be written or read, or its content was changed. */
 export class SecretNotStored extends Schema.TaggedError<SecretNotStored>()("SecretNotStored", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())

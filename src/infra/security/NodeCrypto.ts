@@ -75,14 +75,14 @@ const makePool = () => {
 }
 
 /**
- * Size of the counter of the ids of one millisecond. It starts at a random 11-bit number. After an overflow, ids have the next
- * millisecond.
+ * Bits of the counter that orders the ids of one millisecond. The counter starts at a random 11-bit number. After an overflow,
+ * ids have the next millisecond.
  */
 const counterBits = 12
 
 /**
- * Returns a generator of UUIDv7 (RFC 9562, 5.7) with the counter of 6.2, method 1 (read 2026-11). Effect's `uuidV7Unsafe` requests
- * randomness for each id and takes eight times as long. Each request needs two ids.
+ * Returns a generator of UUIDv7 (RFC 9562, 5.7) with a counter (6.2, method 1; read 2026-11). Effect's `uuidV7Unsafe` requests
+ * randomness for each id and takes eight times as long. Each HTTP request needs two ids.
  */
 const makeUuidV7 = (fill: ReturnType<typeof makePool>, nowMs: () => number) => {
   const id = Buffer.alloc(16)

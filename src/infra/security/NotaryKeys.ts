@@ -14,15 +14,15 @@ export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("
 const unusable = (what: string) => (cause: PlatformError.PlatformError) =>
   Effect.fail(new NotaryKeyUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))
 
-/** Returns the name for a log that was never signed: the host of PUBLIC_URL, otherwise the service name, and `/log/0`. */
+/** Returns the name for a log without signatures: the host of PUBLIC_URL, or otherwise the service name, followed by `/log/0`. */
 export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
   const host = Option.map(publicUrl, (url) => new URL(url).host)
   return `${Option.getOrElse(host, () => serviceName)}/log/0`
 })
 
-/** Matches a PEM block, or a word outside of one. */
+/** Matches a PEM block, or a word outside of PEM blocks. */
 const piece = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----|(?:(?!-----BEGIN )\S)+/gu
-/** Matches a word beside a PEM block that is a key in the form of signed notes. */
+/** Matches a key in the form of signed notes. Beside a PEM block, all other words are ignored. */
 const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
 /** Returns the keys in a text, in their order. White space separates them. Beside a PEM block, words without the form of a key are ignored. */
@@ -53,8 +53,8 @@ export const refuse = ({ message }: { readonly message: string }) =>
   )
 
 /**
- * Returns the log's keys: the configured ones; otherwise, for an embedded database, a key generated and stored beside it. None
- * for an external database: all replicas need the same key, so none of them may generate one.
+ * Returns the configured keys. Without them, generates a key for an embedded database and stores it in DATA_DIR. Returns none for
+ * an external database, because all its replicas need the same key and must not generate different keys.
  */
 export const findKeys = Effect.gen(function* () {
   const path = yield* Path.Path
@@ -71,8 +71,8 @@ export interface KeyIds {
 }
 
 /**
- * Returns functions that load and save the newest checkpoint, in one file for each key that signed it. With these files an older
- * copy of the database is detected.
+ * Returns functions that load and save the newest checkpoint, in one file for each key that signed it. With these files the
+ * notary detects that an older copy has replaced the database.
  */
 export const checkpointFiles = Effect.fnUntraced(function* ({ signers, verifiers }: KeyIds) {
   const fs = yield* FileSystem.FileSystem
@@ -81,7 +81,7 @@ export const checkpointFiles = Effect.fnUntraced(function* ({ signers, verifiers
   const { checkpointMirror, dataDir } = yield* AppConfig
   const fileOf = ({ id }: { readonly id: number }) =>
     path.resolve(dataDir, `notary-${id.toString(16).padStart(8, "0")}.checkpoint`)
-  // A mirror in a folder also serves a machine that lost its own files.
+  // Also reads a mirror in a folder, for a machine that has lost its own files.
   const mirrored = Option.toArray(Option.map(checkpointMirror, Redacted.value))
     .filter((place) => !isUrl(place))
     .map((place) => path.resolve(place, newestFile))
@@ -105,7 +105,7 @@ export const checkpointFiles = Effect.fnUntraced(function* ({ signers, verifiers
           ),
       { discard: true }
     )
-  /** Saves a checkpoint. Renames the files of the previous ones, which are evidence. */
+  /** Saves a checkpoint. Renames the files of previous checkpoints, because they are evidence. */
   const replace = (note: string) =>
     Effect.forEach(files, (file) => Effect.catchTag(fs.rename(file, `${file}.replaced`), "PlatformError", () => Effect.void), {
       discard: true
