@@ -34,7 +34,7 @@ export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Eff
 
 export const live = HttpServerResponse.json({ status: "ok" })
 
-/** 200 if this replica can answer requests now; otherwise 503 with the reason. Both report altered evidence. */
+/** Responds with 200 if this replica can answer requests now, else with 503 and the reason. Both responses report altered evidence. */
 const ready = Effect.gen(function* () {
   const { altered, database, notary, service } = yield* (yield* Readiness).report
   const isReady = service === "serving" && database === "ok"
@@ -62,7 +62,7 @@ const ownPages = new Map<string, Page<Readiness>>([
   ["/readyz", ready]
 ])
 
-/** Responds with the requested page. Does not use Effect's router: there is one per process, and it serves the service's port. */
+/** Responds with the requested page. Does not use Effect's router: a process has only one, which serves the service's port. */
 const answerOf = <E, R>(pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>) =>
   Effect.gen(function* () {
     const { method, url } = yield* HttpServerRequest.HttpServerRequest
@@ -82,7 +82,7 @@ const announced = (announce: AdminServerOptions["announce"]) =>
     )
   )
 
-/** Listens on the first free one of `ports` ports from `port` on. The port is `exclusive`: on a shared one each worker would answer with its own metrics. */
+/** Listens on the first free of `ports` ports from `port` on. `exclusive`: each worker needs a port for its own metrics. */
 const listener = ({
   host,
   port,

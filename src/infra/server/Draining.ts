@@ -5,8 +5,8 @@
 import { Context, Deferred, Duration, Effect, Layer } from "effect"
 
 /**
- * `begun` completes when the process is told to stop. `replaced` completes before that in a worker whose successor listens: new connections
- * go to the successor, and the worker ends after its last one.
+ * `begun` completes when the process is told to stop. When the successor of a worker listens, `begun` and `replaced` complete:
+ * new connections go to the successor, and the worker ends after its last connection.
  */
 export class Draining extends Context.Service<
   Draining,
@@ -15,7 +15,7 @@ export class Draining extends Context.Service<
 
 export const make = Effect.all({ begun: Deferred.make<void>(), replaced: Deferred.make<void>() })
 
-/** `untilReplaced` ends when this process has a successor. */
+/** `untilReplaced` completes when this process is a worker whose successor listens. */
 export const layer = (untilReplaced: Effect.Effect<void>) =>
   Layer.effect(
     Draining,

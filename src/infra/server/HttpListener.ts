@@ -17,7 +17,7 @@ export interface HttpListenerOptions {
   readonly port: number
   /** Makes the response to a request that does not reach the router. */
   readonly refusal: (reason: HttpRefusal.RefusalReason, requestId: string) => HttpRefusal.Refusal
-  /** How long requests may continue after the server has stopped listening. Later ones are interrupted. */
+  /** How long requests may continue after the server has stopped listening. After this time they are interrupted. */
   readonly grace: Duration.Duration
   /** Closes a connection without traffic for this long (default: 66 s). */
   readonly stalled?: Duration.Duration
@@ -41,22 +41,22 @@ export class CannotListen extends Schema.TaggedError<CannotListen>()("CannotList
 const maxHeaderBytes = 32 * 1024
 /** Timeout of receiving a whole request. */
 const requestTimeoutMs = 30_000
-/** How often Node checks that timeout. */
+/** How often Node checks `requestTimeoutMs`. */
 const checkIntervalMs = 2_000
-/** The announced idle timeout of a connection. The real one is longer, for requests that are sent at the last moment. */
+/** The idle timeout that responses announce. The actual timeout is longer, for requests that clients send at the last moment. */
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
 /**
- * How long an idle connection stays open after the server has stopped listening: its client may be about to send a request, which
- * is answered with `Connection: close`. A worker that has a successor keeps idle connections open for the announced idle timeout.
+ * How long an idle connection stays open after the server has stopped listening, for a request that its client is about to send. The
+ * response has `Connection: close`. A worker with a successor keeps idle connections open for the announced idle timeout.
  */
 const idleGrace = Duration.millis(300)
 const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)
-/** Longer than any request takes: only a client that does not read its responses stalls a connection for so long. */
+/** Longer than any request takes. Only a client that does not read its responses stalls a connection for so long. */
 const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
-/** Limit of connections, each of which may hold an incomplete head of 32 kB. A proxy in front needs a few hundred. */
+/** Limit of connections. Each may hold an incomplete request head of 32 kB. A proxy in front needs a few hundred connections. */
 const mostConnections = 8_192
-/** Limit of the waiting requests of all pipelines together. One connection adds at most one read of its socket, 64 kB. */
+/** Limit of waiting pipelined requests of all connections together. One connection adds at most the requests in 64 kB of data. */
 const maxPipelined = 16_384
 /** Limits the warnings about refused connections to one in this time. */
 const warnEvery = Duration.seconds(10)
@@ -81,7 +81,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
   const closeIdle = trackIdle(server)
 
-  // A request that never ends would keep its connection, and so the server, open.
+  // Closes all connections at the end, because a request that never ends would keep the server open.
   const address = yield* Effect.acquireRelease(listen(server, options), () =>
     Effect.sync(() => {
       server.close()
@@ -89,18 +89,18 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
     })
   )
   const ended = yield* Deferred.make<void>()
-  /** Stops listening, and leaves all connections open: Node's HTTP server would reset those on which a request is about to arrive. */
+  /** Stops listening. Does not use `close` of the HTTP server, which would reset connections on which a request is about to arrive. */
   const stopListening = Effect.sync(() => {
     close()
     Server.prototype.close.call(server, () => Deferred.doneUnsafe(ended, Effect.void))
   })
-  /** Waits for the requests in flight, and for the idle connections as long as `idle`. */
+  /** Waits for the requests in flight. Closes idle connections after the duration `idle`. */
   const stop = (idle: Duration.Duration) =>
     Effect.andThen(
       stopListening,
       Effect.raceFirst(Deferred.await(ended), Effect.andThen(Effect.delay(closeIdle, idle), Deferred.await(ended)))
     )
-  // A replaced worker keeps its connections until their clients close them.
+  // A replaced worker serves its open connections, closes idle ones after `replacedGrace`, and ends after the last connection.
   const retire = Effect.andThen(
     stop(replacedGrace),
     Effect.sync(() => process.kill(process.pid, "SIGTERM"))
@@ -116,7 +116,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
       const queue = new PipelineQueue({
         handle: (request, response) => {
           request.url = requestTarget(request.url ?? "")
-          // Node has discarded the data that it received after a request for another protocol.
+          // Closes the connection after a request with `Upgrade`, because Node has discarded all data after that request.
           if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
           handle(request, response)
         },
@@ -129,7 +129,7 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   })
 })
 
-/** Returns the server, and the effect that makes every later response the last one on its connection. */
+/** Returns the server, and the function `close`. After `close`, every response closes its connection. */
 const makeServer = ({ maxConnections = mostConnections, stalled = longestStall }: HttpListenerOptions) => {
   let isClosing = false
   const server = createServer({
@@ -142,10 +142,10 @@ const makeServer = ({ maxConnections = mostConnections, stalled = longestStall }
     keepAliveTimeoutBuffer: keepAliveBufferMs,
     // Ends the stream of a request without a body at once, which saves a tenth of the cost of a request.
     optimizeEmptyRequests: true,
-    // Node would respond to a request without Host with an empty 400. Nothing here depends on Host.
+    // Node would respond to a request without Host with an empty 400. The service does not need Host.
     requireHostHeader: false
   })
-  // Half open: a client that sends FIN after its request gets its response.
+  // Allows half-open connections, so that a client that sends FIN after its request still gets the response.
   Object.assign(server, { maxConnections, timeout: Duration.toMillis(stalled), httpAllowHalfOpen: true })
   return { server, close: () => (isClosing = true) }
 }
@@ -157,7 +157,8 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
     const reason = HttpRefusal.reasonOf(error)
     if (reason !== undefined && socket instanceof Socket) HttpRefusal.send(socket, () => refusal(reason))
   })
-  // Without this listener Node would close the connection. With it, Node handles no other event of the socket.
+  // Without this listener, Node would close the connection of a CONNECT request without a response. With it, Node handles no
+  // other event of the socket.
   server.on("connect", (_, socket) => {
     if (!(socket instanceof Socket)) return
     socket.on("error", () => socket.destroy())
@@ -167,7 +168,8 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
 }
 
 /**
- * Returns the effect that closes connections without a request. Node counts connections on which nothing was ever sent as active.
+ * Returns the effect that closes idle connections. Includes connections on which the client never sent data, which Node counts as
+ * active.
  */
 const trackIdle = (server: HttpServerOfNode) => {
   const connections = new Set<Socket>()
@@ -214,11 +216,11 @@ const serveBy = (server: HttpServerOfNode, accept: Handle) => {
     request.expectContinue(response)
     accept(request, response)
   })
-  // An unknown expectation may be ignored (RFC 9110, 10.1.1). Node would respond with an empty 417.
+  // Ignores an unknown `Expect` header, as RFC 9110, 10.1.1 allows. Node would respond with an empty 417.
   server.on("checkExpectation", accept)
 }
 
-/** Returns a function to call at each event. It logs at most one warning in `warnEvery`, with the number of events since the last. */
+/** Returns a function to call at each event. It logs at most one warning in `warnEvery`, with the number of new events. */
 const makeWarning = Effect.fnUntraced(function* (message: (count: number) => string) {
   const events = yield* Queue.sliding<void>(1)
   let count = 0

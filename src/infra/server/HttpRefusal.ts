@@ -14,7 +14,7 @@ export interface Refusal {
   readonly body: string
 }
 
-/** Limit of the rest of a refused request that is read and discarded. Without that, a reset could destroy the response. */
+/** Limit of the discarded bytes of a refused request. Unread bytes would cause a reset, which could destroy the response. */
 const maxDrainBytes = 16 * 1024 * 1024
 /** Closes a refused connection that is idle for this long. */
 const drainTimeoutMs = 1_000
@@ -44,7 +44,7 @@ const sendInOrder = (socket: Socket, refusal: () => Refusal): void => {
   if (!socket.writable) return
   const inFlight = responseInFlight(socket)
   if (inFlight?.req.complete === true) inFlight.once("close", () => sendInOrder(socket, refusal))
-  // The refused request is the one in flight, and its response has begun.
+  // Closes the connection, because the response to the refused request has already begun.
   else if (inFlight?.headersSent === true) socket.destroy()
   else write(socket, refusal())
 }

@@ -1,7 +1,7 @@
 /**
- * Serves the requests of a connection one at a time. Node's HTTP server parses up to 64 kB of a pipeline at once and would start all of its
- * requests together. It gives a response its socket when all responses before it have finished; until then the request waits here, and the
- * connection is not read.
+ * Serves the requests of a connection one at a time. Node's HTTP server parses up to 64 kB of a pipeline at once and would start
+ * all of its requests together. Node gives a response its socket when all responses before it have finished. Until then the
+ * request waits here, and the connection is not read.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -31,7 +31,7 @@ export class PipelineQueue {
     this.options = options
   }
 
-  /** Handles the request at once if no other request of its connection is in flight. */
+  /** Handles the request at once if no other request of its connection is in flight. Otherwise queues it. */
   accept(request: IncomingMessage, response: ServerResponse) {
     if (response.socket === null) this.enqueue(request, response)
     else this.options.handle(request, response)

@@ -33,7 +33,7 @@ export class Readiness extends Context.Service<Readiness, Effect.Success<typeof 
   static readonly layer = Layer.effect(Readiness, make)
 }
 
-/** Timeout of the check: a slower database cannot serve requests. */
+/** Timeout of the check of the database: a slower database cannot serve requests. */
 const timeout = "2 seconds"
 
 /**

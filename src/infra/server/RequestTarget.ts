@@ -1,10 +1,10 @@
 /**
- * Rewrites the path and query of a request so that the router can match every request. The router takes `;` in a path for the
- * start of the query and `#` for the end of both. It matches no route if an escape of the path is invalid UTF-8, and leaves such
- * an escape in a query.
+ * Rewrites the path and query of a request so that the router can match every request. The router treats `;` in a path as the
+ * start of the query, and `#` as the end of path and query. An escape with invalid UTF-8 matches no route in a path, and stays
+ * undecoded in a query.
  */
 
-/** Replaces invalid UTF-8, as in the Encoding Standard. The schemas reject it. */
+/** The character that replaces invalid UTF-8 in the Encoding Standard. The schemas of the endpoints reject it. */
 const replacement = encodeURIComponent("\uFFFD")
 
 const needsNormalizing = /[%;#]/u
