@@ -2,7 +2,8 @@
  * The BZSt's eVatR, the German confirmation of foreign VAT IDs (§ 18e UStG), over REST.
  *
  * Contract: the OpenAPI document of https://api.evatr.vies.bzst.de/app, version 1.2.3.14, and recorded answers (read 2026-11).
- * `status` alone decides, see `EvatrStatus.ts`. A call is not retried: the BZSt asks clients not to repeat a call immediately.
+ * The field `status` alone decides the verdict (`EvatrStatus.ts`). A call is not retried, because the BZSt asks clients not to
+ * repeat a call immediately.
  */
 import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
@@ -16,8 +17,8 @@ import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
 /**
- * `company` is compared only when its name and city are given; without them the BZSt answers the plain question (evatr-0003).
- * `requester` must be German. A German `vatId` is refused (evatr-0006) unless the requester is admitted to ask for those.
+ * The BZSt compares `company` only if it has a name and a city; otherwise it only validates the VAT ID (evatr-0003). `requester`
+ * must be German. Only an admitted requester may query a German `vatId`; others get evatr-0006.
  */
 export interface Question {
   readonly vatId: VatId
@@ -25,7 +26,7 @@ export interface Question {
   readonly company: CompanyData | null
 }
 
-/** A verdict of the BZSt. The letters are null unless it is a qualified answer for a valid VAT ID; `code` repeats `status`. */
+/** A verdict of the BZSt. Only a qualified answer for a valid VAT ID has letters; otherwise they are null. `code` repeats `status`. */
 export const BzstAnswer = Schema.Struct({
   ...Answer.fields,
   status: VerdictStatus,
@@ -44,7 +45,7 @@ export interface MemberStateInfo {
   readonly available: boolean
 }
 
-/** `ask` puts one question, plain or qualified; `info` is the availability of the member states, a probe that costs nothing. */
+/** `ask` sends one query, plain or qualified. `info` returns the availability of the member states' registers, a cheap probe. */
 export class Bzst extends Context.Service<
   Bzst,
   {
@@ -60,7 +61,7 @@ export interface Options {
 
 export const make = Effect.fnUntraced(function* (options: Options) {
   const { baseUrl, timeout = "15 seconds" } = options
-  // The BZSt's answers do not name the VAT ID. On a shared connection, a late answer could be taken for that to the next question.
+  // The BZSt's answers do not name the VAT ID. On a reused connection, a late answer could pass for the next query's answer.
   const http = yield* SourceHttp.make("bzst", { baseUrl, timeout, keepAlive: false })
 
   const ask = (question: Question) =>
@@ -91,7 +92,7 @@ const optionalField = (field: string, value: string | null | undefined) =>
 const StatusBody = Schema.Struct({ status: Schema.String.check(Schema.isPattern(/^evatr-\d{1,8}$/u)) })
 const decodeStatusBody = Schema.decodeUnknownOption(StatusBody)
 
-/** A field may be left out, null or empty when it does not apply. */
+/** A field of the BZSt that does not apply is absent, null or empty. */
 const optionalOrEmpty = <S extends Schema.Constraint>(schema: S) =>
   Schema.optionalKey(Schema.NullOr(Schema.Union([schema, Schema.Literal("")])))
 

@@ -13,7 +13,7 @@ import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
 import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 
-/** Retry-After for clients if the source names none. */
+/** Minimum Retry-After for clients while the circuit breaker allows calls to the BZSt. */
 const retryAfterSeconds = 10
 
 export const layer = Layer.effect(
@@ -54,7 +54,7 @@ const refusals: ReadonlySet<string> = new Set(["refused", "requester_rejected"])
 
 /** Returns the error for a failed question: a refusal is final, and after any other failure the client may retry. */
 const failed = (failure: SourceFailure, opensInSeconds: number, attempts: ReadonlyArray<Attempt>) => {
-  // A malformed answer has no meaning, whatever its status.
+  // Ignores the status of a malformed answer, because the answer is not reliable.
   const code = failure.reason === "malformed" ? failure.reason : (failure.code ?? failure.reason)
   const meaning = evatrStatuses.get(code)?.meaning
   if (refusals.has(failure.reason)) return new ConfirmationRefusal({ code, meaning: meaning ?? "it refused", attempts })

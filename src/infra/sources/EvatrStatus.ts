@@ -26,7 +26,7 @@ const requesterRejected: Fault = { reason: "requester_rejected", scope: "questio
 const verdict = (http: number, outcome: "valid" | "invalid", meaning: string): EvatrStatus => ({ http, outcome, meaning })
 const noVerdict = (http: number | null, outcome: Fault, meaning: string): EvatrStatus => ({ http, outcome, meaning })
 
-/** Returns the entry of a code that means: the BZSt cannot answer now, and asks to try again later. */
+/** Returns the entry of a code for a temporary problem of the BZSt, after which a later retry is allowed. */
 const transient = (http: number) =>
   noVerdict(
     http,

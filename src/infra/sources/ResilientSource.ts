@@ -32,13 +32,13 @@ export interface ResilientSourceOptions<A extends Answer> {
   readonly timeout: (vatId: VatId) => Duration.Input
 }
 
-/** Timeout of the wait for a free slot; after it a question fails as `saturated`. */
+/** Timeout of the wait for a free slot of the bulkhead. Then the question fails with the reason `saturated`. */
 const slotTimeout = "10 seconds"
-/** Pause of the calls of a source that blocks the address of the service. */
+/** Duration of the pause of all calls to a source that blocks the IP address of this service. */
 const blockedPauseMs = Duration.toMillis("10 minutes")
 /** Limit of different questions in flight, far above the number of slots. */
 const maxFlights = 100_000
-/** Longer than the connect timeout (SourceHttp), so that a probe that hangs differs from a source that is unreachable. */
+/** Longer than the connect timeout (SourceHttp), to distinguish a probe that hangs from a source that is unreachable. */
 const probeTimeout = "6 seconds"
 /**
  * Time after a failed live call in which an open circuit is not probed. A probe calls another endpoint, which may answer during
@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
   const observe = (ended: SourceHealth.Ended) => {
     const { endedMs, failure } = ended
-    // The source was not called.
+    // The budget rejected the question, so the source was not called.
     if (failure?.reason === "over_budget") return Effect.void
     health.observeCall(ended)
     // A failure of the question alone says nothing about the source.
@@ -72,7 +72,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   const behindBreakers = <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
     whenEnded(call, observe).pipe(breaker.source, breaker.memberState(prefix))
 
-  /** Calls the source about a VAT ID behind the guards. Other callers do not share the call. */
+  /** Runs a call about a VAT ID behind the guards, but without single flight: other callers do not share it. */
   const through = <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>): Effect.Effect<B, SourceFailure> =>
     Effect.flatMap(pause.isOn, (isPaused) => {
       if (isPaused) return Effect.fail(SourceBreaker.circuitOpen(source))
@@ -87,18 +87,18 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
       return slots(prefix, guarded, () => saturated(source))
     })
 
-  // Shares calls and keeps no answers: an entry ends with its call.
+  // Single flight: callers share a call in flight. No answer is cached, because an entry expires when its call ends.
   const flights = yield* Cache.makeWith(({ question }: Flight) => through(question.vatId, options.ask(question)), {
     capacity: maxFlights,
     timeToLive: () => Duration.zero
   }).pipe(
-    // The cache adds the services it is made with to those of each lookup. With none, no lookup copies the process's services.
+    // The cache merges the services of its creator into each lookup. Without services here, a lookup copies none.
     Effect.updateContext((_: Context.Context<never>) => Context.empty())
   )
 
   const isUnavailable = Effect.zipWith(breaker.isSourceOpen, pause.isOn, (open, paused) => open || paused)
 
-  /** Probes the source. Skips the probe if the circuit is open and a live call failed just now (`probeGraceMs`). */
+  /** Probes the source. Skips the probe if the circuit is open and a live call failed within `probeGraceMs`. */
   const probe = Effect.gen(function* () {
     if (yield* pause.isOn) return
     const sinceFailureMs = (yield* Clock.currentTimeMillis) - lastLiveFailureMs
@@ -116,15 +116,15 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
       question.isShared ? Cache.get(flights, new Flight(question)) : through(question.vatId, options.ask(question)),
     through,
     probe,
-    /** Waits for a failed live call; completes at once if one has failed since the last wait. */
+    /** Waits for a failed live call. Completes at once if a live call has failed since the last wait. */
     trouble: Effect.asVoid(Queue.take(troubles)),
     status: Effect.flatMap(isUnavailable, health.status),
-    /** The state of calls about a member state: `degraded` while the next call decides whether its register answers again. */
+    /** Returns the state of a member state's register: `degraded` while the next call decides whether the circuit closes. */
     register: Effect.fnUntraced(function* (prefix: string) {
       const refused = (yield* isUnavailable) || (yield* breaker.refusesMemberState(prefix))
       return registerStatus(refused, [...breaker.circuits(prefix), yield* pause.circuit])
     }),
-    /** Seconds until the next call is allowed; null if one is allowed now. */
+    /** Seconds until the next call is allowed; null if a call is allowed now. */
     opensInSeconds: Effect.zipWith(breaker.opensInSeconds, pause.restMs, (opens, rest) =>
       rest > 0 ? Math.max(opens ?? 0, Math.ceil(rest / 1000)) : opens
     )
@@ -133,7 +133,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
 export type ResilientSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
-/** Stops calls and probes for as long as the source requested, or for a fixed time if it blocks our address. */
+/** Stops calls and probes for as long as the source requested, or for `blockedPauseMs` if it blocks the service's IP address. */
 const makePause = (source: SourceName) => {
   let pausedUntilMs = 0
   let beganMs = 0
@@ -145,7 +145,7 @@ const makePause = (source: SourceName) => {
       isOpen: rest > 0,
       sinceMs: rest > 0 ? beganMs : pausedUntilMs
     })),
-    /** Notes a failure of a call that ended at `endedMs`. */
+    /** Begins or extends the pause if the failure of a call that ended at `endedMs` requires it. */
     note: ({ reason, retry_after_s = 0, scope }: SourceFailure, endedMs: number) => {
       const isBlocked = reason === "blocked" && scope !== "question"
       const requestedMs = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
@@ -154,7 +154,7 @@ const makePause = (source: SourceName) => {
       if (pauseMs > 0) pausedUntilMs = Math.max(pausedUntilMs, endedMs + pauseMs)
       if (!isBlocked) return Effect.void
       return Effect.logError(
-        `${source} blocks this service's address; pausing its requests for ${Duration.format(Duration.millis(blockedPauseMs))}`
+        `${source} blocks this service's address; pausing requests to ${source} for ${Duration.format(Duration.millis(blockedPauseMs))}`
       )
     }
   }
@@ -189,7 +189,7 @@ const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, 
     return Effect.onInterrupt(call, () => (clock.currentTimeMillisUnsafe() - startedMs >= graceMs ? note : Effect.void))
   })
 
-/** Bounds the calls in flight per member state, so that a slow register delays no other. */
+/** Bounds the calls in flight per member state, so that a slow register does not delay calls to other registers. */
 const makeBulkhead = (perMemberState: number) => {
   const semaphores = new Map<string, Semaphore.Semaphore>()
   return <B>(memberState: string, call: Effect.Effect<B, SourceFailure>, full: () => SourceFailure) => {

@@ -7,7 +7,7 @@ import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 import { Vies } from "#infra/sources/Vies.ts"
 
-/** Concurrent calls per member state's register, at each source. */
+/** Maximum number of concurrent calls about one member state, at each source. */
 const concurrentPerMemberState = 10
 
 export class ResilientSources extends Context.Service<

@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
       if (isOpen !== circuitOf(key).isOpen) circuits.set(key, { isOpen, sinceMs: nowMs })
     })
 
-  /** Puts a call behind a circuit, which rejects it while open. `classify` says what the call's outcome means for the circuit. */
+  /** Guards a call by a circuit, which rejects it while open. `classify` turns the call's result into an outcome for the circuit. */
   const behind =
     (breaker: CircuitBreaker.CircuitBreaker, key: string, classify: (failure: SourceFailure | null) => CircuitBreaker.Outcome) =>
     <A>(call: Effect.Effect<A, SourceFailure>) =>
@@ -52,8 +52,8 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     memberState: (prefix: string) => behind(registers, prefix, ofScope("member_state", CircuitBreaker.ignored)),
     /**
      * Guards a probe. A failed probe counts only if its failure concerns the whole source, because a broken status page is no
-     * outage. A successful probe closes an open circuit, but does not reset the failures of live calls. `isFailing` says whether
-     * live calls fail as well.
+     * outage. A successful probe closes an open circuit, but does not reset the count of failed live calls. `isFailing` is true
+     * if live calls fail as well.
      */
     probe: Effect.fnUntraced(function* <A>(call: Effect.Effect<A, SourceFailure>, isFailing: boolean) {
       const success = (yield* isSourceOpen) ? CircuitBreaker.success : CircuitBreaker.ignored
@@ -99,15 +99,15 @@ export const circuitOpen = (source: SourceName) =>
   new SourceFailure({ source, reason: "circuit_open", code: null, scope: "question", retry: "never" })
 
 /**
- * Returns true if a failed probe means that the source is unreachable or unavailable. A status such as 404 concerns one endpoint. So
- * does a timeout on an open connection (no code), unless live calls fail as well.
+ * Returns true if a failed probe means that the source is unreachable or unavailable. A status such as 404 concerns one endpoint.
+ * A timeout on an open connection (no code) also concerns one endpoint, unless live calls fail as well.
  */
 const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
   reason === "unreachable" ||
   (reason === "timeout" && (code !== null || isFailing)) ||
   (reason === "unavailable" && code === null)
 
-/** Returns the failure for a circuit. A pause that the source asks for extends the open time. */
+/** Returns a failure in the form of the circuit breaker. A pause that the source requests extends the open time. */
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 

@@ -9,14 +9,14 @@ import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 
-/** `requester` is the German VAT ID that the BZSt is asked with if the caller sends none. */
+/** `requester` is the German VAT ID for queries to the BZSt if the caller sends no requester. */
 export interface SourceFailoverOptions {
   readonly requester: VatId | null
   /** Names this replica in the events about the sources. */
   readonly replica: string
 }
 
-/** Maximum number of attempts at VIES in one look-up. The BZSt asks callers not to retry at once. */
+/** Maximum number of attempts at VIES in one look-up. The BZSt gets one attempt, because it asks callers not to retry at once. */
 const viesAttempts = 3
 /** The pauses between the attempts start at 150 ms, double each time, and vary by ±20 %. */
 const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
@@ -62,7 +62,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     return yield* new SourcesUnavailable({ message, attempts, retryAfterSeconds: Math.max(opensIn ?? 10, requestedSeconds, 1) })
   })
 
-  /** Returns the state of look-ups of one member state. The BZSt is a fallback for Germany only. */
+  /** Returns the state of look-ups for one member state. The BZSt is a fallback for Germany only. */
   const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
     const vies = yield* guarded.vies.register(prefix)
     const isHalfOpen = vies.state === "degraded"

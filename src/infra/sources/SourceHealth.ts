@@ -38,7 +38,7 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
   const observeCall = (ended: Ended): void => {
     const { endedMs, failure } = ended
     observe(ended, failure !== null && failure.scope !== "question" ? failure.reason : null)
-    // A call that hangs may wait for a register. Only a probe tells whether the source itself answers.
+    // A call that hangs may wait for a register. Only a probe shows whether the source itself answers.
     const hangs = failure?.reason === "timeout" && failure.code === null
     lastLiveAnswerMs = hangs || failure?.scope === "source" ? null : endedMs
     if (!hangs) answers = lastLiveAnswerMs !== null
@@ -52,7 +52,7 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
     else if (lastLiveAnswerMs === null || endedMs - lastLiveAnswerMs >= answerTrustMs) answers = false
   }
 
-  /** Returns the state. `unavailable` is the breaker's decision. If it is false, the source is degraded for a while after trouble. */
+  /** Returns the state. `unavailable` is true while calls are rejected. If false, a recent failure or slow answer means degraded. */
   const status = (unavailable: boolean) =>
     Effect.map(Clock.currentTimeMillis, (nowMs) => {
       const troubled = lastTroubleMs !== null && nowMs - lastTroubleMs < memoryMs

@@ -19,8 +19,8 @@ import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
 
 /**
- * The result of an exchange: `json` is undefined if the body is not JSON or repeats a key, `retryAfterS` is null unless a 429 or 503
- * named a time.
+ * The result of an exchange. `json` is undefined if the body is not JSON or repeats a key. `retryAfterS` is the `Retry-After` of
+ * a 429 or 503, otherwise null.
  */
 export interface Exchange {
   readonly evidence: Evidence
@@ -31,7 +31,7 @@ export interface Exchange {
 /** The largest body that is read; answers have a few kilobytes. */
 const maxBodyBytes = 256 * 1024
 
-/** The longest pause that a source can request, because outages often end sooner than announced. */
+/** The longest pause that a source can request, in seconds. It is limited, because outages often end sooner than announced. */
 export const maxRetryAfterS = 600
 
 /**
@@ -93,8 +93,8 @@ interface Options {
 }
 
 /**
- * Returns the client of one source. `get` and `post` make an exchange with a path below the base URL. `within` applies the timeout
- * of one exchange to several.
+ * Returns the client of one source. `get` and `post` make an exchange with a path below the base URL. `within` limits several
+ * exchanges together to the timeout of one exchange.
  */
 export const make = Effect.fnUntraced(function* (source: SourceName, options: Options) {
   const dispatcher = yield* NodeHttpClient.Dispatcher
@@ -126,7 +126,7 @@ export const make = Effect.fnUntraced(function* (source: SourceName, options: Op
   }
 })
 
-/** `identity`, because the evidence is the body's exact bytes. */
+/** Requests no compression (`identity`), because the evidence is the body's exact bytes. */
 const getHeaders = { accept: "application/json", "accept-encoding": "identity", "user-agent": userAgent }
 const postHeaders = { ...getHeaders, "content-type": "application/json" }
 
@@ -220,7 +220,7 @@ const failedByStatus = (source: SourceName, status: number, retryAfterS: number 
 
 const faultOfStatus = (status: number, retryAfterS: number | null): Fault => {
   if (status === 429) return { reason: "throttled", scope: "source", retry: "later" }
-  // Firewalls block an address this way; both sources send their own refusals as JSON.
+  // A firewall blocks an IP address with 403. The sources' own refusals contain a code and do not come here.
   if (status === 403) return { reason: "blocked", scope: "source", retry: "later" }
   if (status < 500) return malformed
   const later = status === 503 || status === 504 || retryAfterS !== null
@@ -232,7 +232,7 @@ const transportFailure = (source: SourceName, error: unknown) => {
   return failed(source, code === null ? broken : faultOfTransport(code), code, null)
 }
 
-/** Returns the error code of Node or undici. An error of undici's parser may have none; then it is the error's name. */
+/** Returns the error code of Node or undici. An error of undici's parser may have no code; its name is returned instead. */
 const transportCode = (error: unknown): string | null => {
   if (Predicate.hasProperty(error, "code") && Predicate.isString(error.code)) return error.code
   return Predicate.hasProperty(error, "name") && error.name === notHttp ? notHttp : null

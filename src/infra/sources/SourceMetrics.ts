@@ -59,7 +59,7 @@ export const noteState = (source: SourceName, state: SourceState) =>
 
 /** Measures the exchanges with the server at `base` and annotates the attempt's span with the request and the status. */
 export const measured = (base: URL | null) => {
-  // A base that is not a URL has no server name here; its requests fail.
+  // Labels of an invalid base URL are empty. All requests to an invalid base URL fail.
   const { hostname, port, protocol } = base ?? { hostname: "", port: "", protocol: "" }
   const serverPort = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port)
   const folder = base === null ? "" : `${base.origin}${base.pathname.replace(/\/+$/u, "")}`

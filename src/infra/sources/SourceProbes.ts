@@ -20,8 +20,8 @@ interface Probed {
 }
 
 /**
- * Interval between two checks of the state of each source; a failed call starts a check at once. A check probes the source if its
- * last probe is 30 s old, or if either source fails: without live calls only a probe shows that a source is unavailable.
+ * Interval between two checks of a source's state. A failed call starts a check at once. A check probes the source if its last probe is
+ * 30 s old. While any source fails, every check probes: without live calls only a probe shows whether a source answers.
  */
 const tickMs = 5_000
 const restMs = 30_000
@@ -66,7 +66,7 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       const logged = state === "unavailable" ? Effect.logWarning(line) : Effect.logInfo(line)
       yield* Effect.annotateLogs(logged, { source: source.source, state, reason })
     })
-    // After a database outage the next iteration records the change.
+    // Ignores a database outage: a later check records the change of state.
     const safeCheck = (troubled: boolean) =>
       check(troubled).pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),

@@ -1,10 +1,10 @@
-/** Records an attempt at an official source: its span, its metric, and its entry in the log. Span and metric exclude the VAT ID. */
+/** Records an attempt to query a source: a span, a metric, and an `Attempt` for the event. Span and metric exclude the VAT ID. */
 import { DateTime, Effect, Exit, Metric, Option } from "effect"
 import type { VatId } from "#domain/vat/VatId.ts"
 import type { Attempt, SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
-/** Runs `call` in a span of its own and gives the ended attempt to `record`. The span names the member state, not the number. */
+/** Runs `call` in a span of its own and gives the ended attempt to `record`. The span names the member state, not the VAT ID. */
 export const traced = <A extends { readonly code: string | null }>(
   source: SourceName,
   { memberState }: VatId,
@@ -19,7 +19,7 @@ export const traced = <A extends { readonly code: string | null }>(
       const outcome = Exit.isSuccess(exit) ? "answered" : failure?.reason
       record({
         source,
-        // Interrupted. The attempt is recorded only if the timeout of the look-up interrupted it.
+        // A call without an outcome was interrupted. Its attempt is used only if the timeout of the look-up interrupted it.
         outcome: outcome ?? "timeout",
         code,
         started_at: DateTime.makeUnsafe(startedMs),

@@ -2,7 +2,7 @@
  * VIES, the Commission's look-up in the member states' registers, over REST.
  *
  * Contract: https://ec.europa.eu/assets/taxud/vow-information/swagger_publicVAT.yaml (read 2026-11). Errors come as envelopes with
- * HTTP 200, and fields vary by member state. One question is one call; `SourceFailover` decides about retries.
+ * HTTP 200, and fields vary by member state. A failed call is not retried here; `SourceFailover` decides about retries.
  */
 import { Context, Effect, Layer, Option, Result, Schema, type Duration } from "effect"
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
@@ -21,15 +21,15 @@ export interface Question {
   readonly isBackground?: boolean
 }
 
-/** VIES' own status, as a whole and by VAT prefix. Null: the register is not monitored. */
+/** The availability that VIES reports for itself, and for each register by VAT prefix. Null means unknown. */
 export interface Status {
   readonly available: boolean
   readonly memberStates: ReadonlyMap<string, boolean | null>
 }
 
 /**
- * `check` asks about one VAT ID. If VIES rejects the requester, `check` asks once more without one; that answer has no consultation
- * number. `status` asks for availability. Both end within the layer's timeout.
+ * `check` queries one VAT ID. If VIES rejects the requester, `check` repeats the query without a requester; that answer has no
+ * consultation number. `status` queries the availability. Each ends within the layer's timeout.
  */
 export class Vies extends Context.Service<
   Vies,
@@ -40,8 +40,8 @@ export class Vies extends Context.Service<
 >()("vatproof/infra/sources/Vies") {}
 
 /**
- * `timeout` bounds a whole `check` or `status`; some registers take 16 seconds to answer, and calls that hang take 30. `spend` counts each question
- * before it is asked, or refuses it.
+ * `timeout` bounds a whole `check` or `status`. Some registers take 16 seconds to answer, and calls that hang take 30. `spend`
+ * counts a question before VIES is called, and fails if the daily budget is used up.
  */
 export interface Options {
   readonly baseUrl: string
@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
 export const layer = (options: Options): Layer.Layer<Vies, never, Dispatcher> => Layer.effect(Vies, make(options))
 
-/** Returns the request body. Both numbers have no prefix, because VIES rejects a number with one. */
+/** Returns the request body. Both numbers have no prefix, because VIES rejects a number with a prefix. */
 const requestBody = ({ vatId, requester }: Question): Readonly<Record<string, string>> => ({
   countryCode: vatId.memberState.prefix,
   vatNumber: vatId.number,
