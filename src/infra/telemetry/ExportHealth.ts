@@ -1,4 +1,4 @@
-/** Tracks whether the collector accepts exports. Logs the first failure of any signal, and the recovery of all signals; a metric counts all exports. */
+/** Tracks whether the collector accepts telemetry. Logs the first failure of any signal and the recovery of all signals. */
 import { Effect, Schedule } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
@@ -17,7 +17,7 @@ export interface ExportHealth {
 
 const pollEvery = "10 seconds"
 
-/** Logs changes until the scope closes. */
+/** Logs outages and recoveries of the collector until the scope closes. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   /** The error of the newest export of each signal that failed. */

@@ -1,6 +1,6 @@
 /**
- * A span as it is exported. Only the attributes listed here leave the process: libraries add paths, addresses and statements, which name
- * VAT IDs and persons.
+ * A span as it is exported. Only the attributes listed here leave the process, because libraries add paths, addresses and
+ * statements that contain VAT IDs and names of persons.
  */
 import { type Attributes, type AttributeValue, type SpanContext, SpanKind, SpanStatusCode, TraceFlags } from "@opentelemetry/api"
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base"
@@ -41,9 +41,9 @@ const statementAttribute = "db.query.text"
 const failoverAttribute = "vatproof.failover"
 
 /**
- * Returns whether a span failed: a server span by a status of 500 or above, a client span by an error, and any span by a defect.
- * An internal span does not fail by a typed failure (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#status, read
- * 2026-11).
+ * Returns true if a span failed. A defect fails any span, a status of 500 or above fails a server span, and an error fails a
+ * client span. A typed failure does not fail an internal span
+ * (https://opentelemetry.io/docs/specs/semconv/http/http-spans/#status, read 2026-11).
  */
 const isFailed = ({ attributes, kind }: ReadableSpan): boolean => {
   if (attributes[defectAttribute] === true) return true
@@ -63,7 +63,7 @@ export const isKept = (span: ReadableSpan): boolean => isFailed(span) || span.at
 /** Marks an exported span as sampled, because the decision to export it may be made at the end of its trace. */
 const sampled = (context: SpanContext): SpanContext => ({ ...context, traceFlags: TraceFlags.SAMPLED })
 
-/** Number of cached redacted values: values repeat (routes, methods, outcomes), and redaction is expensive. */
+/** Maximum number of cached redacted values. They are cached, because values such as routes repeat and redaction is expensive. */
 const maxCached = 2_000
 
 const caching = (redaction: Redaction) => {
@@ -75,7 +75,7 @@ const caching = (redaction: Redaction) => {
   }
 }
 
-/** Returns the function that turns a recorded span into the exported one. */
+/** Returns the function that turns a recorded span into the exported span. */
 export const make = (redaction: Redaction) => {
   const redacted = caching(redaction)
   const attributesOf = (entries: ReadonlyArray<readonly [string, AttributeValue | undefined]>): Attributes => {

@@ -19,7 +19,7 @@ const maxErrors = 5
 const maxCauses = 4
 const maxFrames = 12
 
-/** Returns every error of a cause; none for an interruption. */
+/** Returns at most `maxErrors` errors of a cause, and none for an interruption. */
 export const make = (cause: Cause.Cause<unknown>): ReadonlyArray<FailureReport> =>
   cause.reasons
     .flatMap((reason) => {

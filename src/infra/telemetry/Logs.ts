@@ -15,7 +15,7 @@ const LevelName = Schema.String.check(
   )
 )
 
-/** The settings of the log. Without LOG_FORMAT the format is JSON in production and without a terminal, else text. */
+/** The settings of the log. Without LOG_FORMAT the format is JSON in production or without a terminal, otherwise text. */
 export const logSettings = Config.all({
   format: Config.schema(Schema.Literals(["json", "pretty"]), "LOG_FORMAT").pipe(Config.option),
   level: Config.schema(LevelName, "LOG_LEVEL").pipe(
@@ -48,7 +48,7 @@ export const lineOf =
   ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
     const { requestId, traceId } = fiber.getRef(RequestContext)
     const span = Option.getOrUndefined(Option.filter(spanOf(fiber), (candidate) => candidate._tag === "Span"))
-    // An error among the arguments is treated as a cause.
+    // Reports an error among the logged values as a failure. The first value is always part of the message.
     const content = Arr.ensure(message)
     const isCause = (part: unknown) => part !== content[0] && Predicate.isError(part)
     const parts = content.filter((part) => !isCause(part)).map((part) => redaction.value(part))

@@ -1,4 +1,4 @@
-/** OpenTelemetry's exporters for one target each, in the configured protocol. */
+/** Creates OpenTelemetry's exporters for the target and protocol of each signal. */
 import { OTLPLogExporter as JsonLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
 import { OTLPLogExporter as ProtobufLogExporter } from "@opentelemetry/exporter-logs-otlp-proto"
 import { OTLPMetricExporter as JsonMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
@@ -16,7 +16,7 @@ import { Duration, Record, Redacted } from "effect"
 import type { ExportHealth, Signal } from "#infra/telemetry/ExportHealth.ts"
 import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
 
-/** Maximum number of concurrent exports per signal: one, and a next one while the first has timed out. */
+/** Maximum number of concurrent exports per signal: one, and the next if the first has timed out but is still in flight. */
 const concurrencyLimit = 2
 
 const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExporterNodeConfigBase => ({
@@ -40,8 +40,8 @@ type ExportResult = Parameters<Parameters<PushMetricExporter["export"]>[1]>[0]
 const taken: ExportResult = { code: 0 }
 
 /**
- * Reports success to the processor and the real result to ExportHealth: OpenTelemetry's processors would turn a failure of the
- * last export into a failure of the service's shutdown.
+ * Reports success to the processor and the real result to ExportHealth, because OpenTelemetry's processors would turn a failure
+ * of the last export into a failure of the service's shutdown.
  */
 const watched = <Items>(signal: Signal, health: ExportHealth, exporter: Exporter<Items>) => ({
   export: (items: Items, done: (result: ExportResult) => void) =>

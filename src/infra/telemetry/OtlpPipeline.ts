@@ -28,7 +28,7 @@ export interface PipelineOptions {
 
 /** Limits of the queue and of one export: OpenTelemetry's defaults. */
 const queue = { maxQueueSize: 2_048, maxExportBatchSize: 512 }
-/** Timeout of the last export. A slower collector loses it, so that the shutdown does not wait longer. */
+/** Timeout of the last export, so that a slow collector does not delay the shutdown. After it, the telemetry is lost. */
 const shutdownTimeout = "300 millis"
 
 export const layer = (settings: TelemetrySettings, options: PipelineOptions) =>
@@ -45,7 +45,7 @@ const layerWith = (settings: TelemetrySettings, options: PipelineOptions, health
   ).pipe(Layer.provide(Resource.layerFromEnv(resource)))
 }
 
-/** Exporters enforce the timeout themselves; a processor with the same timeout would report it as its own failure. */
+/** Timeout of a processor. It exceeds the exporter's timeout, which the processor would otherwise report as its own failure. */
 const exportTimeout = ({ timeout }: ExportTarget) => Duration.toMillis(timeout) + 5_000
 const pace = ({ batchDelay }: TelemetrySettings) => ({ scheduledDelayMillis: Duration.toMillis(batchDelay) })
 

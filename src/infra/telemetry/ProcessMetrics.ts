@@ -35,7 +35,7 @@ const loopDelay = {
   })()
 }
 
-/** In seconds: the boundaries of the convention, and 1 ms. */
+/** Histogram boundaries in seconds: those of OpenTelemetry's convention, and 1 ms. */
 const gcBoundaries = [0.001, 0.01, 0.1, 1, 10]
 
 /** Label: `v8js.gc.type`. */
@@ -67,7 +67,7 @@ const watchLoop = Effect.gen(function* () {
     () => Effect.sync(() => delay.disable())
   )
   let before = performance.eventLoopUtilization()
-  // Node's values include the time between two of its measurements, which is subtracted.
+  // Subtracts the time between two measurements of Node, which Node's values include.
   const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / nanosPerSecond - loopResolutionMs / 1000) : 0)
   const sample = Effect.gen(function* () {
     const now = performance.eventLoopUtilization()

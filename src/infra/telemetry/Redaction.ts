@@ -19,16 +19,16 @@ const maxLength = 4_000
 
 type Rule = readonly [pattern: RegExp, replacement: string]
 
-/** Match a prefix and 6 to 12 characters: in upper case with separators, as people type VAT IDs, and in lower case without. */
 const prefixes = [...memberStates.keys(), "GR"].join("|")
+/** Matches a prefix in upper case and 6 to 12 characters, with or without separators, as people type VAT IDs. */
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
-/** Also matches a whole UUID, because one in a hundred ends like a VAT ID, and logs are searched for the ids of requests. */
+/** Matches a VAT ID in lower case, or a whole UUID, which is kept: operators search logs for UUIDs, and 1 % of them end like a VAT ID. */
 const lowerCaseVatId = new RegExp(
   `\\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\\b|(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`,
   "gu"
 )
 const uuidLength = 36
-/** Redacts a match with six digits or more; one with fewer digits is a word. */
+/** Redacts a match, but keeps a UUID, and a match with fewer than six digits, which is an ordinary word. */
 const withoutVatIds = (found: string) =>
   found.length < uuidLength && (found.match(/\d/gu)?.length ?? 0) >= 6 ? "[vat id]" : found
 
@@ -37,7 +37,7 @@ const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${
 const ipv6 =
   /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
 
-/** Every repetition before a required part is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
+/** Each repetition before a required part of a pattern is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
 const rules: ReadonlyArray<Rule> = [
   [/svc_live_\w+/gu, "[api key]"],
   [/svc_audit_\w+/gu, "[auditor's token]"],
@@ -45,7 +45,7 @@ const rules: ReadonlyArray<Rule> = [
   [/\b(bearer|basic)\s+[\w.~+/=-]+/giu, "$1 [secret]"],
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
-  // A path or query of our interface or of a source contains the caller's input; a template and the names of routes do not.
+  // Redacts the caller's input in paths and queries of the service and the sources. Keeps route templates and names of routes.
   [/(\/v1\/(?:validate|receipts|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{|rotate\b|self\b)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
@@ -55,7 +55,7 @@ const rules: ReadonlyArray<Rule> = [
   [ipv6, "[ip]"]
 ]
 
-/** Names of fields with secrets or personal data, whatever their text looks like. */
+/** Names of fields with secrets or personal data. Such fields are redacted whatever their text looks like. */
 const sensitiveNames =
   /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|^reference$|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
 

@@ -1,6 +1,6 @@
 /**
- * Effect's tracer on OpenTelemetry's SDK, by @effect/opentelemetry. It lacks the context hook of that library, which only other
- * instrumentation needs and which costs as much as the spans (docs/decisions/0004-telemetry.md).
+ * Effect's tracer on OpenTelemetry's SDK, by @effect/opentelemetry. It omits the context hook of that library, because the hook
+ * costs as much as the spans and only other instrumentation needs it (docs/decisions/0004-telemetry.md).
  */
 import * as OtelTracer from "@effect/opentelemetry/OtelTracer"
 import { ROOT_CONTEXT, SpanKind } from "@opentelemetry/api"
@@ -23,7 +23,7 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
   const processor = TailSampling.makeProcessor({ keepsFailures: settings.name !== "always_off", emit })
   const sampler = TailSampling.makeSampler(settings)
   const random = new RandomIdGenerator()
-  /** The ids of the next span, for the generator: the SDK takes ids from nowhere else. */
+  /** The ids of the next span. The SDK takes the ids of a span only from its id generator. */
   let nextIds: SpanIds | undefined
   const idGenerator: IdGenerator = {
     generateTraceId: () => nextIds?.traceId ?? random.generateTraceId(),
@@ -40,7 +40,7 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
         nextIds = undefined
         return span
       }
-      /** Begins a trace. */
+      /** Begins the trace of a request. The span of an unsampled trace is deferred. */
       const begin = (options: SpanOptions) => {
         const ids = { traceId: random.generateTraceId(), spanId: random.generateSpanId() }
         const { decision } = sampler.shouldSample(ROOT_CONTEXT, ids.traceId, options.name, SpanKind.SERVER, {}, [])

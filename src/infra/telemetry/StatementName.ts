@@ -3,13 +3,13 @@
  * (https://opentelemetry.io/docs/specs/semconv/database/database-spans/, read 2026-11).
  */
 
-/** `name` is the name of the span: `SELECT accounts`, or only the function if the statement calls one. */
+/** `name` is the name of the span: `SELECT accounts`, or only the function's name if the statement calls a function. */
 export interface StatementName {
   readonly name: string
   readonly attributes: ReadonlyArray<readonly [name: string, value: string]>
 }
 
-/** The service has some hundred statements; beyond this limit they are parsed each time. */
+/** Maximum number of cached names. The service has some hundred statements; further statements are parsed each time. */
 const maxRemembered = 1_000
 const remembered = new Map<string, StatementName>()
 

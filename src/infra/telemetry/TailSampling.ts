@@ -46,7 +46,7 @@ const isSampled = ({ traceFlags }: { readonly traceFlags: TraceFlags }) => (trac
 const begins = (kind: SpanKind, links: ReadonlyArray<Link>) =>
   kind === SpanKind.SERVER || kind === SpanKind.CONSUMER || links.length > 0
 
-/** Returns the parent span if it is of this process. */
+/** Returns the parent span if it belongs to this process. */
 const localParent = (context: Context): Span | undefined => {
   const parent = trace.getSpan(context)
   return parent === undefined || parent.spanContext().isRemote === true ? undefined : parent
@@ -56,7 +56,7 @@ const decision = (sampled: boolean) => ({
   decision: sampled ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.RECORD
 })
 
-/** Records all spans of requests and jobs. A job is sampled with the requests that it is linked to. */
+/** Records all spans of requests, jobs and batches. Samples a job or batch if a request that it is linked to is sampled. */
 export const makeSampler = (settings: SamplerSettings): Sampler => {
   const sampler = samplerOf(settings)
   return {
@@ -74,7 +74,7 @@ export const makeSampler = (settings: SamplerSettings): Sampler => {
 
 interface Trace {
   readonly root: object
-  /** Null once the root has ended. */
+  /** Null once the root span has ended. */
   spans: Array<ReadableSpan> | null
   isKept: boolean
   isExported: boolean
@@ -90,7 +90,7 @@ export interface TailSamplingOptions {
 }
 
 export const makeProcessor = ({ emit, keepsFailures }: TailSamplingOptions): SpanProcessor => {
-  // A trace of one span, as of most requests, needs no entry.
+  // The trace of most requests has one span, and needs no entry.
   const traces = new WeakMap<object, Trace>()
   let currentSecond = 0
   let keptInSecond = 0
@@ -125,5 +125,5 @@ export const makeProcessor = ({ emit, keepsFailures }: TailSamplingOptions): Spa
   }
 }
 
-/** The processor holds nothing that can be flushed: the queue of the exporter does. */
+/** The processor has nothing to flush or shut down, because it passes ended spans to the queue of the exporter. */
 const nothing = new NoopSpanProcessor()

@@ -9,7 +9,7 @@ import type { TelemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 export const isOn = ({ logs, metrics, traces }: TelemetrySettings): boolean =>
   Option.isSome(traces) || Option.isSome(metrics) || Option.isSome(logs)
 
-/** `serviceName` is used if OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have none. */
+/** `serviceName` is used if OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES contain no service name. */
 export interface TelemetryOptions extends Omit<PipelineOptions, "resource"> {
   readonly serviceName: string
   readonly serviceVersion: string
@@ -40,5 +40,5 @@ const exporting = (settings: TelemetrySettings, options: PipelineOptions): Layer
       )
     : Layer.succeed(Tracer.Tracer, notSampling)
 
-/** Spans that are never sampled: traces only have their ids, which the log and responses show. */
+/** Creates spans that are never sampled. They only provide the trace ids in log lines and responses. */
 const notSampling = Tracer.make({ span: (options) => new Tracer.NativeSpan({ ...options, sampled: false }) })

@@ -18,7 +18,7 @@ export interface ExportTarget {
 const Protocol = Schema.Literals(["http/protobuf", "http/json"])
 export type Protocol = typeof Protocol.Type
 
-/** The sampler's decision at the start of a trace. `ratio` is the share of sampled traces, 0 to 1. */
+/** The sampler, which decides at the start of a trace. `ratio` is the share of sampled traces, 0 to 1. */
 export interface SamplerSettings {
   readonly name: SamplerName
   readonly ratio: number
