@@ -1,6 +1,6 @@
 /**
  * Runs several processes that share one port, one per core (node:cluster). This process accepts the connections and distributes
- * them; each worker is a complete replica. Workers that end are replaced, and none outlives this process.
+ * them; each worker is a complete replica. Workers that end are replaced, and no worker outlives this process.
  */
 import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Deferred, type Duration, Effect, Exit, Queue, Schema, Scope } from "effect"
@@ -43,7 +43,7 @@ export interface WorkersOptions {
   readonly adminPorts: Map<number, number>
 }
 
-/** A worker ended before any of them listened: retrying would change nothing. */
+/** A worker ended before any worker listened. A retry would fail again. */
 export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFailed", { message: Schema.String }) {}
 
 /**
@@ -52,7 +52,7 @@ export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFail
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 const wellAfterMs = 60_000
-/** How long a renewal waits for one successor. */
+/** How long the replacement of a worker waits until the successor listens. */
 const renewalTimeout = "1 minute"
 /** A replaced worker ends after its last connection (HttpListener), or after this time. */
 const retirementTimeout = "90 seconds"
@@ -70,7 +70,7 @@ interface Running {
   readonly worker: Worker
   readonly scope: Scope.Closeable
   readonly listening: Deferred.Deferred<void>
-  /** Completes with the reason, or null if the worker exited by itself. */
+  /** Completes with the signal or exit code that ended the worker; null for exit code 0. */
   readonly ended: Deferred.Deferred<string | null>
 }
 
@@ -88,7 +88,7 @@ export const run = Effect.fn("Workers.run")(function* (options: WorkersOptions) 
   )
 })
 
-/** Keeps a worker running in a slot: replaces a worker that ends, and renews it on request. Does not end by itself. */
+/** Keeps a worker running in a slot: replaces it when it ends or on request. Fails only if no worker has listened yet. */
 const occupy = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
   let failures = 0
   let running = yield* start(slot, anyUp, options)
@@ -106,11 +106,11 @@ const occupy = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred
       return yield* new WorkerFailed({ message: `A worker ended (${next ?? "without an error"}) before the service was up` })
     }
     const lived = (yield* Clock.currentTimeMillis) - started
-    if (next === null) yield* Effect.logInfo(`Worker ${slot.number} ended; starting another one`)
+    if (next === null) yield* Effect.logInfo(`Worker ${slot.number} ended; starting its successor`)
     else {
       failures = lived > wellAfterMs ? 1 : failures + 1
       const pauseMs = Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs)
-      yield* Effect.logError(`Worker ${slot.number} ended (${next}); starting another one in ${pauseMs} ms`)
+      yield* Effect.logError(`Worker ${slot.number} ended (${next}); starting its successor in ${pauseMs} ms`)
       yield* Effect.sleep(pauseMs)
     }
     started = yield* Clock.currentTimeMillis
@@ -127,7 +127,7 @@ const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<
   const worker = cluster.fork({ [numberSetting]: String(slot.number) })
   let ownAdminPort: number | null = null
   worker.once("exit", (code: number, signal: string | null) => {
-    // The entry may already be that of its successor.
+    // The entry may already contain the port of the worker's successor.
     if (adminPorts.get(slot.number) === ownAdminPort) adminPorts.delete(slot.number)
     Deferred.doneUnsafe(ended, Effect.succeed(code === 0 ? null : (signal ?? `code ${code}`)))
   })
@@ -150,8 +150,8 @@ const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<
 })
 
 /**
- * Starts a successor and, once it listens, leaves the former worker to its open connections. Returns the serving worker, which is
- * the former one if its successor does not listen.
+ * Starts a successor. Once it listens, the former worker serves only its open connections. Returns the worker that accepts new
+ * connections: the successor, or the former worker if the successor does not listen.
  */
 const replace = Effect.fnUntraced(function* (
   slot: Slot,
@@ -173,7 +173,7 @@ const replace = Effect.fnUntraced(function* (
     yield* Effect.forkScoped(Effect.andThen(retired, Scope.close(former.scope, Exit.void)))
     return successor
   }
-  yield* Effect.logError(`The process that was to replace worker ${slot.number} failed (${problem}); the worker continues`)
+  yield* Effect.logError(`The successor of worker ${slot.number} failed (${problem}); the worker continues`)
   yield* Scope.close(successor.scope, Exit.void)
   return former
 })
@@ -203,7 +203,7 @@ const renewalSignals = Effect.gen(function* () {
   return signals
 })
 
-/** Replaces the workers one after the other. Stops if a successor fails, because the next one would fail as well. */
+/** Replaces the workers one after the other. Stops if a successor fails, because the next successor would fail as well. */
 const renewAll = Effect.fnUntraced(function* (slots: ReadonlyArray<Slot>) {
   for (const { renewals } of slots) {
     const isRenewed = yield* Deferred.make<boolean>()

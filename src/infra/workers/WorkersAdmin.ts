@@ -1,6 +1,6 @@
 /**
- * The operators' port of a service with several workers: one address per machine. It is ready while any worker is, so replacing a
- * worker does not show. Metrics are those of all workers, with the label `worker`.
+ * The operators' port of a service with several workers: one address per machine. /readyz responds with 200 while any worker is
+ * ready, also during the replacement of a worker. /metrics has the metrics of all workers, with the label `worker`.
  */
 import { Effect, Layer } from "effect"
 import { HttpClient, HttpServerResponse } from "effect/http"
@@ -69,7 +69,7 @@ export const merged = (texts: ReadonlyArray<readonly [worker: string, text: stri
         const family = families.get(name) ?? { head, series: [] }
         families.set(name, family)
         family.series.push(
-          // The labels precede a number; an exemplar with labels of its own may follow.
+          // Adds the label to the labels before the value, but not to those of an exemplar after the value.
           line.replace(/^(\w+)(?:\{(.*?)\})? (?=[-+\dN])/u, (_, metric, labels) => `${metric}{${labelled(worker, labels)}} `)
         )
       }

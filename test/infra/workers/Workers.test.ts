@@ -112,7 +112,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
     yield* bothReady(adminPort)
     for (const _ of [1, 2, 3, 4]) assert.strictEqual((yield* workers.get("/health")).status, 200)
     const output = yield* workers.output
-    assert.match(output, /Worker 1 ended \(SIGKILL\); starting another one in 100 ms/u)
+    assert.match(output, /Worker 1 ended \(SIGKILL\); starting its successor in 100 ms/u)
     const listens = [...output.matchAll(/"Vatproof listens on .*"replica":"[^"]+:(\d+)","worker":(\d)/gu)]
     assert.sameMembers(
       listens.map(([, port, worker]) => [Number(port), worker].join(" ")),
@@ -143,7 +143,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
 
       yield* fs.writeFileString(secretFile, "")
       process.kill(workers.pid, "SIGUSR2")
-      yield* until(/The process that was to replace worker 1 failed \(code 1\); the worker continues/u)
+      yield* until(/The successor of worker 1 failed \(code 1\); the worker continues/u)
       assert.strictEqual(yield* started, before + 3)
       yield* bothReady(adminPort)
     },
