@@ -24,7 +24,7 @@ const prefixes = [...memberStates.keys(), "GR"].join("|")
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
 /** Matches a VAT ID in lower case, or a whole UUID, which is kept: operators search logs for UUIDs, and 1 % of them end like a VAT ID. */
 const lowerCaseVatId = new RegExp(
-  `\\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\\b|(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{7,12}(?![A-Za-z0-9])`,
+  `\\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\\b|(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{6,12}(?![A-Za-z0-9])`,
   "gu"
 )
 const uuidLength = 36
@@ -46,7 +46,7 @@ const rules: ReadonlyArray<Rule> = [
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
   // Redacts the caller's input in paths and queries of the service and the sources. Keeps route templates and names of routes.
-  [/(\/v1\/(?:validate|receipts|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{|rotate\b|self\b)[^\s"'<>]+/gu, "$1[redacted]"],
+  [/(\/v1\/(?:validate|qualified-confirmations|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{|rotate\b|self\b)[^\s"'<>]+/gu, "$1[redacted]"],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
   [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],

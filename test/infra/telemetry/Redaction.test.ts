@@ -40,7 +40,7 @@ const vatIds: ReadonlyArray<string> = [
 describe("the redaction of logs", () => {
   it("recognises a VAT ID of every member state, in any usual spelling", () => {
     assert.strictEqual(vatIds.length, memberStates.size)
-    for (const vatId of vatIds) {
+    for (const vatId of [...vatIds, "RO123456"]) {
       const spaced = `${vatId.slice(0, 2)} ${vatId.slice(2, 5)} ${vatId.slice(5)}`
       for (const typed of [vatId, vatId.toLowerCase(), spaced])
         assert.strictEqual(text(`of (${typed}) ,`), "of ([vat id]) ,", typed)
@@ -58,6 +58,7 @@ describe("the redaction of logs", () => {
     ["token 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5", "token [hash]"],
     ["GET /v1/validate/whatever%20was?company_name=Some%20Firm", "GET /v1/validate/[redacted]"],
     ["GET /v1/receipts?target_vat_id=1&limit=5", "GET /v1/receipts?target_vat_id=[redacted]&limit=[redacted]"],
+    ["GET /v1/qualified-confirmations/Some-Firm", "GET /v1/qualified-confirmations/[redacted]"],
     ["opened /v1/receipt-links/VP-QC-20261123-K9D3QD0DW3.01a2.tpo2ew.477f", "opened /v1/receipt-links/[redacted]"],
     [
       "POST https://ec.europa.eu/rest-api/ms/DE/vat/123456789 failed",
