@@ -13,8 +13,11 @@ export const usualLinkDays = 30
  */
 const maxValid = 20
 const maxMade = 100
-/** Maximum number of events in a receipt's stream: its issue, and the creation and revocation of each link. */
-export const maxStreamLength = 1 + 2 * maxMade
+/**
+ * Maximum number of events in a receipt's stream: its issue, the acceptance of its validation if that has an id, and the creation and
+ * revocation of each link.
+ */
+export const maxStreamLength = 2 + 2 * maxMade
 
 /** Retry-After for a receipt with too many valid links. Waiting does not help: the client must revoke a link, which takes less than a minute. */
 const afterRevocationSeconds = 60

@@ -27,7 +27,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-/** Maximum retries of a change. A change is retried if another request changed a link of the same receipt meanwhile. */
+/** Maximum attempts of a change. An attempt fails if another request changes a link of the same receipt meanwhile. */
 const maxDecisions = 5
 
 const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
@@ -62,7 +62,9 @@ const make = Effect.gen(function* () {
     hash.of("receipt-link", signature) === hash.of("receipt-link", signatureOf(signed))
 
   const linksOf = Effect.fnUntraced(function* (receiptId: string) {
-    const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength))
+    const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength + 1))
+    // Without the later events, a revoked link would be valid.
+    if (stored.length > maxStreamLength) return yield* Effect.die(`Receipt ${receiptId} has more than ${maxStreamLength} events`)
     return { links: yield* linksIn(stored), version: stored.length }
   })
 
@@ -71,7 +73,7 @@ const make = Effect.gen(function* () {
       .appendWith([{ stream: receiptStream(receiptId), expectedVersion, events: [event], charge: null }], () => Effect.void)
       .pipe(Effect.catchIf(isSqlError, QueryPolicy.refused))
 
-  const again = { times: maxDecisions, while: ({ _tag }: { readonly _tag: string }) => _tag === "VersionConflict" }
+  const again = { times: maxDecisions - 1, while: ({ _tag }: { readonly _tag: string }) => _tag === "VersionConflict" }
   const busy = { VersionConflict: () => Effect.fail(new StoreUnavailable({})) }
 
   const createOnce = Effect.fnUntraced(function* (ownerId: string, { accountId, keyId, receipt }: ReceiptRecord, days: number) {

@@ -150,6 +150,28 @@ layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
     assert.notInclude(logged, path.split(".").at(-1) ?? "")
   })
 
+  it.effect("is invalid after it is revoked, even if it is the last of all links of a receipt", function* () {
+    const { client, key } = yield* started
+    // The stream of this receipt begins with two events: its issue and the acceptance of its validation.
+    const company = { name: "Muster GmbH", city: "Berlin" }
+    const asked = { vat_id: "DE100440901", requester_vat_id: "DE811115368", company }
+    const receiptId = yield* Effect.flatMap(client.post("/v1/validations", asked, { key }), receiptIdOf)
+    const links = `${receiptsPath}/${receiptId}/links`
+    const makeAndRevoke = Effect.gen(function* () {
+      const { linkId, path } = yield* share(client, receiptId, { key })
+      const revoked = yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })
+      assert.strictEqual(revoked.status, 200, revoked.text)
+      return { linkId, path }
+    })
+    yield* Effect.repeat(makeAndRevoke, { times: 98 })
+    const last = yield* makeAndRevoke
+    assertProblem(yield* client.get(last.path), "NOT_FOUND")
+    const listed = yield* client.get(links, { key })
+    assert.notInclude(listed.text, '"revoked":false')
+    assert.strictEqual((yield* client.ask(`${links}/${last.linkId}`, { key, method: "DELETE" })).status, 200)
+    assert.strictEqual((yield* client.post(links, {}, { key })).status, 429)
+  })
+
   it.effect("is invalid after its account is closed", function* () {
     const { client, email, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
