@@ -5,11 +5,12 @@
 -- the clock a moment earlier or later.
 
 -- Rate windows with a fixed length: the number of calls in each. The leases of acquire_lease and the daily budgets of spend_budget are also rows
--- of this table.
+-- of this table. Only a lease has a holder.
 CREATE TABLE vatproof.rate_windows (
   bucket text COLLATE "C" PRIMARY KEY,
   taken bigint NOT NULL,
-  ends_at timestamptz NOT NULL
+  ends_at timestamptz NOT NULL,
+  holder uuid
 ) WITH (fillfactor = 50);
 CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
 

@@ -4,6 +4,7 @@
  */
 import { Duration, Effect, Schema } from "effect"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 
 /** An earlier request with the same Idempotency-Key had different content. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
@@ -36,15 +37,17 @@ const lease = Duration.minutes(1)
  * Returns a function that runs `work` while it holds the lease on `id`, which is computed from an Idempotency-Key. Fails if
  * another request holds the lease.
  */
-export const makeOnce = Effect.map(
+export const makeOnce = Effect.zipWith(
+  Crypto,
   RateLimiter,
-  ({ acquireLease, releaseLease }) =>
+  ({ uuidV7 }, { acquireLease, releaseLease }) =>
     <A, E, R>(id: string, work: Effect.Effect<A, E, R>) => {
       const bucket = `idempotency/${id}`
       return Effect.gen(function* () {
-        if (!(yield* acquireLease(bucket, lease))) return yield* new IdempotencyInProgress({})
+        const holder = uuidV7()
+        if (!(yield* acquireLease(bucket, holder, lease))) return yield* new IdempotencyInProgress({})
         // If the release fails, the lease expires.
-        return yield* Effect.ensuring(work, Effect.ignore(releaseLease(bucket)))
+        return yield* Effect.ensuring(work, Effect.ignore(releaseLease(bucket, holder)))
       })
     }
 )

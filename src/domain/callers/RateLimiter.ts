@@ -67,9 +67,10 @@ export class RateLimiter extends Context.Service<
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Returns what `acquireSlots` would grant now; acquires nothing. */
     readonly checkSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
-    /** Acquires a lease that expires after `length`. Returns false if another holder has it. */
-    readonly acquireLease: (bucket: string, length: Duration.Input) => Effect.Effect<boolean, StoreUnavailable>
-    readonly releaseLease: (bucket: string) => Effect.Effect<void, StoreUnavailable>
+    /** Acquires a lease that expires after `length` for `holder`, a UUID. Returns false if another holder has it. */
+    readonly acquireLease: (bucket: string, holder: string, length: Duration.Input) => Effect.Effect<boolean, StoreUnavailable>
+    /** Releases a lease, unless it has expired and another holder has it. */
+    readonly releaseLease: (bucket: string, holder: string) => Effect.Effect<void, StoreUnavailable>
     /** Spends `calls` of the day's budget if the total stays within `limit`. With 0 calls it only reads the total. */
     readonly spendBudget: (budget: string, calls: number, limit: number) => Effect.Effect<Spending, StoreUnavailable>
   }

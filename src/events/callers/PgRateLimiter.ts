@@ -30,18 +30,20 @@ const make = Effect.gen(function* () {
     })
 
   const findLease = SqlSchema.findOne({
-    Request: Schema.Struct({ bucket: Schema.String, ms: Schema.Int }),
+    Request: Schema.Struct({ bucket: Schema.String, holder: Schema.String, ms: Schema.Int }),
     Result: Schema.Struct({ granted: Schema.Boolean }),
-    execute: ({ bucket, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${BigInt(ms)}) AS granted`
+    execute: ({ bucket, holder, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${holder}::uuid, ${BigInt(ms)}) AS granted`
   })
-  // Not retried: after a lost response, a retry would find the lease that the first attempt acquired, and report it as taken.
-  const acquireLease = (bucket: string, length: Duration.Input) =>
-    findLease({ bucket, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
-      QueryPolicy.withRetry("0 millis"),
+  const acquireLease = (bucket: string, holder: string, length: Duration.Input) =>
+    findLease({ bucket, holder, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
+      QueryPolicy.withRetry(retryFor),
       Effect.map(({ granted }) => granted)
     )
-  const releaseLease = (bucket: string) =>
-    sql`DELETE FROM vatproof.rate_windows WHERE bucket = ${bucket}`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
+  const releaseLease = (bucket: string, holder: string) =>
+    sql`DELETE FROM vatproof.rate_windows WHERE bucket = ${bucket} AND holder = ${holder}::uuid`.pipe(
+      QueryPolicy.withRetry(retryFor),
+      Effect.asVoid
+    )
 
   const findSpending = SqlSchema.findOne({
     Request: Schema.Struct({ budget: Schema.String, calls: Schema.Int, limit: Schema.Int }),

@@ -113,3 +113,22 @@ layer(testLayer, { excludeTestServices: true })("the rate limiter with several b
     assert.isFalse((yield* take).granted)
   })
 })
+
+layer(testLayer, { excludeTestServices: true })("a lease", (it) => {
+  const bucket = "leased"
+  const [one, another] = ["01a20419-04ae-76a0-8ca8-7e1e53bc6219", "01a20419-04ae-76a0-8ca8-7e1e53bc6220"] as const
+
+  it.effect("is held by one holder until that holder releases it or it expires", function* () {
+    const [first, second] = yield* replicas
+    assert.isTrue(yield* first.acquireLease(bucket, one, "1 minute"))
+    assert.isFalse(yield* second.acquireLease(bucket, another, "1 minute"))
+    // The holder gets it again, for example after a lost response.
+    assert.isTrue(yield* first.acquireLease(bucket, one, "1 minute"))
+    yield* MigratedDatabase.execute(`UPDATE vatproof.rate_windows SET ends_at = now() WHERE bucket = '${bucket}'`)
+    assert.isTrue(yield* second.acquireLease(bucket, another, "1 minute"))
+    yield* first.releaseLease(bucket, one)
+    assert.isFalse(yield* first.acquireLease(bucket, one, "1 minute"))
+    yield* second.releaseLease(bucket, another)
+    assert.isTrue(yield* first.acquireLease(bucket, one, "1 minute"))
+  })
+})

