@@ -135,7 +135,10 @@ const make = Effect.gen(function* () {
     const { keyId } = caller
     if (idempotencyKey === null) {
       const taskId = crypto.uuidV7()
-      return { record: yield* submitTask(submission, taskId, null), isReplayed: false } satisfies Submitted
+      // Only this request has the id, so an event that is stored already is its own: the response to the append was lost.
+      const stored = get(keyId, taskId, wait ?? Duration.zero)
+      const record = yield* Effect.catchTag(submitTask(submission, taskId, null), "AlreadyRecorded", () => stored)
+      return { record, isReplayed: false } satisfies Submitted
     }
     const taskId = computedId(crypto, "validation", keyId, idempotencyKey)
     const requestHash = keyedHash.of("idempotency", fingerprintOf(submission))

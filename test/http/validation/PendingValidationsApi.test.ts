@@ -1,13 +1,15 @@
-import { Effect, Schedule, Schema } from "effect"
+import { Effect, Fiber, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import * as TcpProxy from "#test/faults/TcpProxy.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const path = "/v1/validations"
 const later = { prefer: "respond-async" }
@@ -209,6 +211,44 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     yield* change(id, "claim = NULL, failure = NULL, due_at = now() + interval '1 day'")
     const { expires_at, next_attempt_at } = yield* decodeTimes((yield* get(`${path}/${id}`, { key })).body)
     assert.strictEqual(next_attempt_at, expires_at)
+  })
+
+  it.effect("is accepted, answered and charged once if the connection is lost on which it was stored", function* () {
+    const database = new URL(Redacted.value((yield* TestDatabase).url))
+    const port = Number(database.port)
+    const proxy = yield* TcpProxy.make(() => port)
+    database.host = `127.0.0.1:${proxy.port}`
+    const { get, newKey, post } = yield* RunningService.start({ DATABASE_URL: database.href })
+    const sql = yield* SqlClient.SqlClient
+    const key = yield* newKey
+    /** Submits a validation, and resets the connection that stores it while the log is locked. The database does not notice the reset. */
+    const submitAndReset = (vat_id: string, headers: Readonly<Record<string, string>>) =>
+      Effect.gen(function* () {
+        yield* sql`SELECT FROM vatproof.logs FOR UPDATE`
+        const submitted = yield* Effect.forkScoped(post(path, { vat_id }, { key, headers }))
+        // A transaction sees the activity of its first read until it clears the snapshot.
+        const waiting = sql`SELECT FROM pg_stat_activity
+          WHERE wait_event_type = 'Lock' AND datname = current_database() AND strpos(query, 'vatproof.append(') > 0`
+        yield* Effect.andThen(sql`SELECT pg_stat_clear_snapshot()`, waiting).pipe(
+          Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("2 millis") })
+        )
+        yield* proxy.reset
+        return submitted
+      }).pipe(sql.withTransaction, Effect.flatMap(Fiber.join))
+    const final = yield* submitAndReset("ATU10550008", {})
+    assert.containSubset(final, { status: 200, body: { status: "final", valid: true } })
+    const accepted = yield* submitAndReset("ATU10550009", later)
+    assert.strictEqual(accepted.status, 202, accepted.text)
+    for (const reply of [final, accepted]) {
+      assert.isUndefined(reply.headers["idempotent-replayed"])
+      const id = yield* idOf(reply)
+      yield* until(get(`${path}/${id}`, { key, query: { wait: "20" } }), "final")
+      assert.deepStrictEqual(yield* eventsOf(id), [
+        ["ValidationAccepted", 0],
+        ["VatIdVerified", 1]
+      ])
+    }
+    assert.strictEqual((yield* get(path, { key })).headers["x-service-usage"], "2/100000")
   })
 
   it.effect("expires without a charge if it has no answer in time", function* () {
