@@ -96,13 +96,13 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Returns the validation of an earlier request with the same Idempotency-Key, if there is one. Fails if that request had other
+   * Returns the validation of an earlier request with the same Idempotency-Key. Fails if there is none, or if that request had other
    * content.
    */
-  const replay = Effect.fnUntraced(function* (keyId: string, validationId: string, requestHash: string) {
-    const record = yield* reader.find(keyId, validationId)
-    if (Option.isSome(record)) yield* requireSame(record.value.requestHash, requestHash)
-    return record
+  const replay = Effect.fnUntraced(function* ({ caller, wait }: Submission, validationId: string, requestHash: string) {
+    const before = yield* find(caller.keyId, validationId)
+    yield* requireSame(before.requestHash, requestHash)
+    return { record: yield* get(caller.keyId, validationId, wait ?? Duration.zero), isReplayed: true } satisfies Submitted
   })
 
   /**
@@ -142,15 +142,14 @@ const make = Effect.gen(function* () {
     }
     const taskId = computedId(crypto, "validation", keyId, idempotencyKey)
     const requestHash = keyedHash.of("idempotency", fingerprintOf(submission))
-    const before = yield* replay(keyId, taskId, requestHash)
-    const work = submitTask(submission, taskId, requestHash)
-    const repeated = Effect.map(get(keyId, taskId, wait ?? Duration.zero), (record): Submitted => ({ record, isReplayed: true }))
-    if (Option.isSome(before)) return yield* repeated
-    // `validate` may wait seconds for a source, so a lease rejects concurrent requests with the same Idempotency-Key. `accept`
-    // needs no lease, because it only stores the task.
-    return yield* (wait === null ? once(taskId, work) : work).pipe(
-      Effect.map((record): Submitted => ({ record, isReplayed: false })),
-      Effect.catchTag("AlreadyRecorded", () => Effect.andThen(replay(keyId, taskId, requestHash), repeated))
+    const replayed = replay(submission, taskId, requestHash)
+    const first = Effect.map(submitTask(submission, taskId, requestHash), (record) => ({ record, isReplayed: false }))
+    const firstUnlessStored = Effect.catchTag(replayed, "ValidationNotFound", () => first)
+    return yield* replayed.pipe(
+      // The lease rejects concurrent requests with the same Idempotency-Key. Its previous holder may have stored the validation since
+      // the first read.
+      Effect.catchTag("ValidationNotFound", () => once(taskId, firstUnlessStored)),
+      Effect.catchTag("AlreadyRecorded", () => replayed)
     )
   })
 

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { confirm, muster, newPaidKey, receiptsPath } from "#test/support/PaidKey.ts"
@@ -54,6 +54,48 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
         { concurrency: "unbounded" }
       )
       assertOneAnswer(replies, yield* ask(first, asked))
+      assert.deepStrictEqual(yield* countEvents(vatId), { events: 2, units: 1 })
+    }
+  })
+
+  it.effect("is in progress until its first request is answered, also for requests that accept a later answer", function* () {
+    const first = yield* RunningService.RunningService
+    const second = yield* RunningService.make()
+    const sandbox = yield* Sandbox
+    const key = yield* first.newKey
+    const ask = ({ post }: typeof first, more: Readonly<Record<string, string>> = {}) =>
+      post(path, { vat_id: "ATU10660006" }, { key, headers: { "idempotency-key": "sync and async", ...more } })
+    const later = { prefer: "respond-async" }
+    yield* sandbox.configure({ latency_ms: 500 })
+    const asked = yield* Effect.forkChild(ask(first))
+    yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+    for (const service of [first, second]) assertProblem(yield* ask(service, later), "IDEMPOTENCY_IN_PROGRESS")
+    const answered = yield* Fiber.join(asked)
+    assert.containSubset(answered, { status: 200, body: { status: "final", cache: false } })
+    assert.strictEqual(yield* sandbox.checks({ vatId: "ATU10660006" }), 1)
+    yield* sandbox.reset
+    assertOneAnswer([answered], yield* ask(second, later))
+    assert.deepStrictEqual(yield* countEvents("ATU10660006"), { events: 2, units: 1 })
+  })
+
+  it.effect("causes one validation for concurrent requests of which every second one accepts a later answer", function* () {
+    const replicas = [yield* RunningService.RunningService, yield* RunningService.make()] as const
+    const key = yield* replicas[0].newKey
+    const ask = (vat_id: string) => (index: number) =>
+      replicas[index % 4 < 2 ? 0 : 1].post(
+        path,
+        { vat_id },
+        { key, headers: { "idempotency-key": vat_id, ...(index % 2 === 0 ? {} : { prefer: "respond-async, wait=20" }) } }
+      )
+    for (const vatId of ["ATU10660011", "ATU10660012", "ATU10660013", "ATU10660014"]) {
+      const requests = Array.from({ length: 40 }, (_, index) => index)
+      const replies = yield* Effect.forEach(requests, ask(vatId), { concurrency: "unbounded" })
+      for (const reply of replies) if (reply.status > 202) assertProblem(reply, "IDEMPOTENCY_IN_PROGRESS")
+      const last = yield* ask(vatId)(1)
+      assertOneAnswer(
+        replies.filter(({ status }) => status !== 202),
+        last
+      )
       assert.deepStrictEqual(yield* countEvents(vatId), { events: 2, units: 1 })
     }
   })
