@@ -1,5 +1,5 @@
 /** Defines event types: a name, a version whose meaning never changes, and a schema of the data. */
-import { Schema } from "effect"
+import { type DateTime, Schema } from "effect"
 import type { PersonalData } from "#domain/kernel/PersonalData.ts"
 import type { RetentionClass } from "#domain/kernel/Retention.ts"
 
@@ -8,6 +8,8 @@ export interface DomainEvent {
   readonly type: string
   readonly schemaVersion: number
   readonly data: Schema.Json
+  /** When the fact happened, if that is before the append. */
+  readonly occurredAt?: DateTime.Utc
   /** Data that must be erasable. The log stores it beside the event and adds its digest to `data`. */
   readonly personal?: PersonalData
 }

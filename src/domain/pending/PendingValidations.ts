@@ -21,13 +21,15 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
 
 /**
  * A validation that a client submits. If there is no answer within `wait`, the response is the pending validation. `wait` is null
- * if the client accepts no pending validation. `matchFormat` is the format of the response to a GET; null for a POST. It must be
- * the same in all requests with one Idempotency-Key, so a GET and a POST cannot share a key.
+ * if the client accepts no pending validation. `requestedAt` is the time at which the request arrived. `matchFormat` is the format
+ * of the response to a GET; null for a POST. It must be the same in all requests with one Idempotency-Key, so a GET and a POST
+ * cannot share a key.
  */
 export interface Submission {
   readonly caller: KeyCaller
   readonly key: Redacted.Redacted
   readonly request: Omit<ValidationRequest, "credential" | "task">
+  readonly requestedAt: DateTime.Utc
   readonly expiresIn: Duration.Duration | null
   readonly idempotencyKey: string | null
   readonly wait: Duration.Duration | null
@@ -117,10 +119,10 @@ const make = Effect.gen(function* () {
   })
 
   const submitTask = Effect.fnUntraced(function* (submission: Submission, taskId: string, requestHash: string | null) {
-    const { caller, expiresIn, key, request, wait } = submission
-    const expiresAt = DateTime.addDuration(yield* DateTime.now, expiresIn ?? expiry.usual)
+    const { caller, expiresIn, key, request, requestedAt, wait } = submission
+    const expiresAt = DateTime.addDuration(requestedAt, expiresIn ?? expiry.usual)
     const referenceHash = request.reference === null ? null : referenceHashOf(caller.keyId, request.reference)
-    const opening = { expiresAt, requestHash, referenceHash }
+    const opening = { requestedAt, expiresAt, requestHash, referenceHash }
     const task = { taskId, closingId: closingId(crypto, taskId), opening }
     const keyed: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
     const answer = yield* wait === null ? validate({ ...keyed, task }) : accept(keyed, task)

@@ -153,7 +153,8 @@ export const acceptedOf = (question: Question): DomainEvent | undefined => {
     request_hash: opening.requestHash,
     reference_hash: opening.referenceHash
   }
-  return ValidationAccepted.make(facts, documentOf(request.requesterVatId, request.company, request.reference))
+  const accepted = ValidationAccepted.make(facts, documentOf(request.requesterVatId, request.company, request.reference))
+  return { ...accepted, occurredAt: opening.requestedAt }
 }
 
 /** Returns the computed id of the event that answers the question; undefined for a validation without an id. */

@@ -29,7 +29,8 @@ const AcceptedDocument = Schema.Struct({
 export type AcceptedDocument = typeof AcceptedDocument.Type
 
 /**
- * A validation was accepted. The id of the event is the id of the validation. `request_hash` is a keyed hash of the request; null
+ * A validation was accepted. The id of the event is the id of the validation. It occurred when the request arrived, which may be before the
+ * answer that is stored with it. `request_hash` is a keyed hash of the request; null
  * without an Idempotency-Key. `reference_hash` is a keyed hash of the reference. Requester, company and reference are in the personal document.
  */
 export const ValidationAccepted = DomainEvent.definePersonal(
@@ -80,6 +81,7 @@ export const closingId = (crypto: Pick<PureCrypto, "sha256Hex">, taskId: string)
 
 /** The data of a new task that the event of its acceptance stores. */
 export interface Opening {
+  readonly requestedAt: DateTime.Utc
   readonly expiresAt: DateTime.Utc
   /** Keyed hash of the request; null without an Idempotency-Key. */
   readonly requestHash: string | null

@@ -158,9 +158,10 @@ const makePrepare = Effect.gen(function* () {
     const epoch = precondition?.epoch ?? null
     const traceBytes = traceId === null ? null : bytesOfTraceId(traceId)
     const documents: Array<AppendCommand.DocumentRow> = []
+    const timeOf = ({ occurredAt }: DomainEvent) => (occurredAt === undefined ? occurredAtMs : DateTime.toEpochMillis(occurredAt))
     const dataOf = (event: DomainEvent, index: number) => {
       if (event.personal === undefined) return textOf(event)
-      const { data, document, retainUntilMs } = seal(event.data, event.personal, occurredAtMs)
+      const { data, document, retainUntilMs } = seal(event.data, event.personal, timeOf(event))
       documents.push({ event: index, document, retainUntilMs })
       return data
     }
@@ -169,7 +170,7 @@ const makePrepare = Effect.gen(function* () {
       eventId: identities?.[index]?.eventId ?? uuidV7(),
       type: event.type,
       schemaVersion: event.schemaVersion,
-      occurredAtMs,
+      occurredAtMs: timeOf(event),
       correlationId,
       causationId: identities?.[index]?.causationId ?? null,
       traceId: traceBytes,

@@ -52,6 +52,7 @@ export const layer = HttpApiBuilder.group(
 
     return handlers.handleAll({
       submit: Effect.fnUntraced(function* ({ headers, payload }) {
+        const requestedAt = yield* DateTime.now
         const caller = yield* CurrentKey
         const { headers: sent } = yield* HttpServerRequest.HttpServerRequest
         const header = headers["idempotency-key"]
@@ -64,6 +65,7 @@ export const layer = HttpApiBuilder.group(
             caller,
             key: Redacted.make(sent["x-api-key"] ?? ""),
             request: { standing, ...requestOf(payload) },
+            requestedAt,
             expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
             idempotencyKey: Option.getOrNull(idempotencyKey),
             wait,

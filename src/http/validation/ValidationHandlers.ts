@@ -44,6 +44,7 @@ const makeAnswerOnce = Effect.gen(function* () {
   const { submit } = yield* PendingValidations
 
   return Effect.fnUntraced(function* (header: string, request: ValidationRequest, matchFormat: "words" | "letters") {
+    const requestedAt = yield* DateTime.now
     const { credential } = request
     const idempotencyKey = IdempotencyKeyHeader.parse(header)
     if (credential._tag !== "Key" || Option.isNone(idempotencyKey)) {
@@ -58,6 +59,7 @@ const makeAnswerOnce = Effect.gen(function* () {
         caller,
         key: credential.key,
         request: { ...request, standing },
+        requestedAt,
         expiresIn: null,
         idempotencyKey: idempotencyKey.value,
         wait: null,

@@ -1,4 +1,4 @@
-import { Effect, Fiber, Schema } from "effect"
+import { Clock, Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { confirm, muster, newPaidKey, receiptsPath } from "#test/support/PaidKey.ts"
@@ -98,6 +98,23 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
       )
       assert.deepStrictEqual(yield* countEvents(vatId), { events: 2, units: 1 })
     }
+  })
+
+  it.effect("leaves `requested_at` the time at which the request arrived, before its source is asked", function* () {
+    const { newKey, post, validate } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    const keyed = { key, headers: { "idempotency-key": "slow" } }
+    yield* sandbox.configure({ latency_ms: 300 })
+    for (const request of [validate("ATU10660007", keyed), post(path, { vat_id: "ATU10660008" }, { key })]) {
+      const asked = yield* Effect.forkChild(request)
+      yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+      const waiting = yield* Clock.currentTimeMillis
+      const { text } = yield* Fiber.join(asked)
+      const requestedAt = /"requested_at":"([^"]+)"/u.exec(text)?.[1] ?? ""
+      assert.isAtMost(Date.parse(requestedAt), waiting)
+    }
+    yield* sandbox.reset
   })
 
   it.effect("is rejected for another request, and can be used again after a 5xx", function* () {
