@@ -46,7 +46,10 @@ const rules: ReadonlyArray<Rule> = [
   [/(?<![a-z0-9+.-])([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/@]{1,300}@/giu, "$1[secret]@"],
   [/\b[0-9a-f]{64}\b/giu, "[hash]"],
   // Redacts the caller's input in paths and queries of the service and the sources. Keeps route templates and names of routes.
-  [/(\/v1\/(?:validate|qualified-confirmations|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{|rotate\b|self\b)[^\s"'<>]+/gu, "$1[redacted]"],
+  [
+    /(\/v1\/(?:validate|qualified-confirmations|receipt-links|keys|auth\/verify[\w-]*)\/)(?!\{|rotate\b|self\b)[^\s"'<>]+/gu,
+    "$1[redacted]"
+  ],
   [/(\/ms\/\w\w\/vat\/)[^\s"'<>]+/gu, "$1[redacted]"],
   [/([?&](?:[\w.-]+)=)[^\s&"'<>]*/gu, "$1[redacted]"],
   [/\b(password|passwd|secret|token|authorization|cookie|api[_-]?key)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/giu, "$1$2[redacted]"],
