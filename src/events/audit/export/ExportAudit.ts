@@ -1,4 +1,7 @@
-/** Verifies an export with the log's public key alone: every line, leaf, table row, receipt and proof, and the signed root. */
+/**
+ * Verifies an export with the log's public key, without access to the database. Verifies every line, leaf hash, table row, receipt
+ * and proof, and the signed root.
+ */
 import { Effect, FileSystem, Option, Path } from "effect"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
@@ -112,7 +115,10 @@ const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.F
   findings.add(event.position, `the event was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
 }
 
-/** Creates a function that finds the API key of an event, and returns what the key's file in the export states; null without a key. */
+/**
+ * Creates a function that returns the account and prefix of an event's API key, as the key's file in the export states them.
+ * Returns null if the event has no API key, or if the file is missing or wrong.
+ */
 const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
   const factsByKey = new Map<string, KeyFacts | null>()
   return Effect.fnUntraced(function* (read: ExportLines.ReadLine) {
@@ -126,7 +132,10 @@ const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) =>
   })
 }
 
-/** Reads the manifest and the checkpoint of the export. Fails unless one of the keys signed the checkpoint and the manifest fits it. */
+/**
+ * Reads the manifest and the checkpoint of the export. Fails unless one of `verifiers` signed the checkpoint, and the positions in
+ * the manifest fit the number of events in the checkpoint.
+ */
 const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifiers) {
   const path = yield* Path.Path
   const crypto = yield* Crypto
@@ -139,7 +148,7 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
     )
   yield* ExportFolder.refuseLinks(directory)
   const refused = (name: string) => (message: string) =>
-    new ExportFolder.NoExport({ message: `${name} cannot be used: ${message}` })
+    new ExportFolder.NoExport({ message: `The file ${name} of the export is not valid: ${message}` })
   const manifest = yield* Effect.fromResult(Manifest.parse(yield* read(exportFiles.manifest))).pipe(
     Effect.mapError(refused(exportFiles.manifest))
   )
@@ -152,7 +161,10 @@ const open = Effect.fnUntraced(function* (directory: string, verifiers: Verifier
   return { checkpoint, manifest, signedBy: CheckpointAudit.signedBy(crypto, note, verifiers) }
 })
 
-/** Creates the comparison of personal documents; null if the export has no folder with documents. */
+/**
+ * Creates the functions that compare the personal documents of the export with the events; null if the export has no folder with
+ * personal documents.
+ */
 const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: Findings.Findings) {
   const crypto = yield* Crypto
   const fs = yield* FileSystem.FileSystem
@@ -163,7 +175,7 @@ const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: 
     findings.add(null, `${exportFiles.documents} has an unexpected line: ${line.slice(0, 20)}`)
   )
   return {
-    /** Returns the document of an event after comparing it with its digest. */
+    /** Compares the personal document of an event with the digest in the event, and returns the document. */
     take: Effect.fnUntraced(function* ({ data, event: { position } }: ExportLines.ReadLine) {
       const line = yield* lines.take(position)
       const text = line?.slice(`${position} `.length)
@@ -176,7 +188,7 @@ const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: 
   }
 })
 
-/** Compares each table with the rows that the events produce. */
+/** Creates the functions that compare each CSV table of the export with the rows that the exported events produce. */
 const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal: boolean, findings: Findings.Findings) {
   const path = yield* Path.Path
   const tables = yield* Effect.forEach(

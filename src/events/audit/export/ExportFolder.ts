@@ -1,4 +1,7 @@
-/** Verifies the folder of an export: the names of its files, and the files whose content follows from the manifest. */
+/**
+ * Verifies the folder of an export: the names of its files, and the content of the files that a verifier can compute from the
+ * manifest.
+ */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Manifest from "#events/audit/export/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
@@ -10,7 +13,10 @@ import type * as Findings from "#events/audit/verify/Findings.ts"
 /** The export cannot be verified, for example because its manifest or checkpoint is missing or invalid. */
 export class NoExport extends Schema.TaggedError<NoExport>()("NoExport", { message: Schema.String }) {}
 
-/** Fails if the folder contains links, which could point outside, or special files, which may never end. */
+/**
+ * Fails if the folder contains a symbolic link or a special file. A link could point outside of the folder, and reading a special
+ * file could take forever.
+ */
 export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -24,7 +30,10 @@ export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.forEach(yield* fs.readDirectory(directory, { recursive: true }), look, { concurrency: 16, discard: true })
 })
 
-/** Compares the files whose content follows from the manifest alone. */
+/**
+ * Computes the README, the manifest, index.xml and its document type from the parsed manifest. Reports each of these files that is
+ * missing or differs.
+ */
 export const compareTexts = Effect.fnUntraced(function* (
   directory: string,
   manifest: Manifest.ExportManifest,
@@ -56,8 +65,8 @@ const exportNames: ReadonlySet<string> = new Set([
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
 
 /**
- * Reports files that do not belong to an export, and a public key that did not sign the checkpoint. A reader could mistake
- * such a file for a part of the export, and such a key for the signing key.
+ * Reports each file that does not belong to an export, because a reader could mistake it for a part of the export. Also reports a
+ * file of public keys that lacks the key of the checkpoint's signature.
  */
 export const compareNames = Effect.fnUntraced(function* (
   directory: string,

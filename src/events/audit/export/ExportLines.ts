@@ -14,7 +14,10 @@ export interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
   readonly line: string
 }
 
-/** Creates a function that reads the events and leaf hashes of the next positions. With `from` = `to` it reports the remaining lines. */
+/**
+ * Creates a function that reads the events and leaf hashes of the positions `from` (inclusive) to `to` (exclusive). The caller
+ * reads all ranges in ascending order. A last call with `from` = `to` reports the lines that remain in the files.
+ */
 export const make = Effect.fnUntraced(function* (directory: string, manifest: ExportManifest, findings: Findings.Findings) {
   const path = yield* Path.Path
   const nextLine = yield* LineReader.open(path.join(directory, exportFiles.events))
@@ -68,7 +71,7 @@ export const make = Effect.fnUntraced(function* (directory: string, manifest: Ex
   })
 })
 
-/** Returns the position in a malformed line; null if the line has no position. */
+/** Returns the position that a malformed line states; null if the line states no position. */
 const claimedPosition = (line: string) => {
   const claimed = /,"position":(\d{1,15}),"recorded_at":/u.exec(line)?.[1]
   return claimed === undefined ? null : Number(claimed)

@@ -1,6 +1,6 @@
 /**
- * The manifest of an export: its range of positions, and the hashes of the subtrees over all other positions. A verifier
- * computes the signed root from these hashes and the exported events.
+ * The manifest of an export: the range of the exported positions, and the hashes of the Merkle subtrees over the positions before
+ * and after this range. A verifier computes the signed root from these hashes and the exported events.
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
@@ -10,8 +10,8 @@ import { type Hash, type Node, type NodeId, nodesOf, restore, type Tree } from "
 const Hashes = Schema.Array(Schema.String)
 
 /**
- * Positions `from` (inclusive) to `to` (exclusive) of a log with `size` signed events. `before` and `after` are the hashes of the
- * complete subtrees over the other positions, from left to right, in base64.
+ * The export has the positions `from` (inclusive) to `to` (exclusive) of a log with `size` signed events. `before` and `after` are
+ * the hashes of the complete subtrees over the positions before and after this range. The hashes are in base64, from left to right.
  */
 export const ExportManifest = Schema.Struct({
   format: Schema.Literal("vatproof-export/1"),
@@ -56,8 +56,8 @@ const withHashes = (nodes: ReadonlyArray<NodeId>, hashes: ReadonlyArray<string>)
       )
 
 /**
- * Returns the tree before the first exported position and the subtrees after the last one; none if the hashes do not fit the
- * positions.
+ * Returns the tree of the events before the exported positions, and the complete subtrees over the positions after them. Returns
+ * none if the manifest has the wrong number of hashes or a malformed hash.
  */
 export const surroundings = (
   manifest: ExportManifest

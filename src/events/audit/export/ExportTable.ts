@@ -11,7 +11,10 @@ import * as EventLine from "#events/store/EventLine.ts"
 import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** The facts of an API key, from the event by which an account got the key: its issue, or its claim by another account. */
+/**
+ * The id, account and prefix of an API key, from the event by which the account got the key: `ApiKeyIssued`, or `ApiKeyClaimed` if
+ * the account claimed the key from another account.
+ */
 export interface KeyFacts {
   readonly keyId: string
   readonly accountId: string
@@ -34,7 +37,10 @@ export interface ExportColumn {
   readonly cell: (row: ExportedEvent) => string | number | null
 }
 
-/** A table. `isRow` selects the events that become rows. The first column of each table is the position, its key. */
+/**
+ * A table. `isRow` selects the events that become rows. The first column of each table is the event's position, which is the
+ * table's primary key.
+ */
 export interface ExportTable {
   readonly file: string
   readonly name: string
@@ -46,7 +52,7 @@ export interface ExportTable {
 export const delimiter = ";"
 export const lineEnd = "\r\n"
 
-/** Returns the header line with the names of the columns. `by` separates cells. */
+/** Returns the header line: the names of the columns, separated by `by`. */
 export const headerOf = ({ columns }: ExportTable, by = delimiter): string => columns.map(({ name }) => quoted(name)).join(by)
 
 /** Returns the row of an event; null if the table has no row for the event. */
@@ -61,7 +67,7 @@ export const rowOf = ({ columns, isRow }: ExportTable, row: ExportedEvent, by = 
         })
         .join(by)
 
-/** Returns the value at a path as text; null if it is missing. */
+/** Returns the value at a path of object keys as text; null if the path has no text, number or boolean. */
 const textAt = (value: unknown, path: ReadonlyArray<string>): string | null => {
   const scalar = path.reduce<unknown>((inner, key) => (Predicate.hasProperty(inner, key) ? inner[key] : null), value)
   return typeof scalar === "string" || typeof scalar === "number" || typeof scalar === "boolean" ? String(scalar) : null
@@ -107,7 +113,10 @@ const recorded: ReadonlyArray<ExportColumn> = [
   },
   text("recorded_at", "Zeitpunkt der Speicherung (UTC, ISO 8601)", ({ event }) => event.recorded_at)
 ]
-/** Returns the id of the API key that an event concerns: from its data, or for a validation from its stream. Null without a key. */
+/**
+ * Returns the id of the API key that an event concerns; null if the event concerns no API key. The id is in the event's data, or in
+ * the name of the event's stream (`key-` and the id).
+ */
 export const keyIdOf = ({ event, data }: Pick<ExportedEvent, "event" | "data">): string | null => {
   const id = textAt(data, ["key_id"]) ?? event.stream_id.replace(/^key-/u, "")
   return idForm.test(id) ? id : null
@@ -117,7 +126,9 @@ const decodeKey = Schema.decodeUnknownOption(
   Schema.Struct({ account_id: Schema.String, key_id: Schema.String, prefix: Schema.String })
 )
 
-/** Returns the facts of an API key from the event by which an account got the key; null for other events. */
+/**
+ * Returns the id, account and prefix of an API key from an event `ApiKeyIssued` or `ApiKeyClaimed`; null for events of other types.
+ */
 export const keyFactsOf = (type: string, data: unknown): KeyFacts | null =>
   type !== ApiKeyIssued.type && type !== ApiKeyClaimed.type
     ? null
@@ -131,7 +142,10 @@ const inMetadata =
   ({ event }: ExportedEvent) =>
     textAt(EventLine.readJson(event.metadata), [name])
 
-/** Columns with account and API key, for events that may name only the key. */
+/**
+ * Columns for the account and the API key of an event. If the event's data does not name the account, the column has the account of
+ * the API key.
+ */
 export const ofKey: ReadonlyArray<ExportColumn> = [
   text(
     "account_id",

@@ -4,17 +4,22 @@ import { Effect, FileSystem, type PlatformError, Pull, type Scope, Stream } from
 /** Returns the next line without its end; null after the last one. */
 export type NextLine = Effect.Effect<string | null, PlatformError.PlatformError>
 
-/** Maximum length of a line, which no export exceeds. The beginning of a longer line is returned as a line. */
+/**
+ * Maximum length of a line. No line of an export is longer. The reader splits a longer line, so that it does not exhaust the
+ * memory.
+ */
 const maxLine = 16_777_216
 
-/** Texts that replace or complete a malformed line. No export contains them. */
+/**
+ * Texts that the reader returns for malformed content: instead of bytes that are not UTF-8, or at the end of an unterminated last
+ * line. No export contains these texts, so a comparison with the expected line fails.
+ */
 const notUtf8 = "the rest is not UTF-8"
 const unended = " (without its end of line)"
 
 /**
- * Opens a file and returns a function that reads the next line. A missing file has no lines. A byte order mark belongs to the first
- * line, and a line end other than `end` belongs to its line. An unterminated last line, or bytes that are not UTF-8, become lines
- * that no export contains.
+ * Opens a file and returns a function that reads the next line. A missing file has no lines. Only `end` separates lines. A byte
+ * order mark and other line ends are part of their line.
  */
 export const open = Effect.fnUntraced(function* (
   file: string,
@@ -66,8 +71,8 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads lines that begin with a position. `take` returns the line of a position, or null. It must be called in ascending order.
- * `stray` receives the lines of other positions.
+ * Reads a file in which each line begins with a position. `take` returns the line of a position; null if the file has no line for
+ * it. The caller must call `take` in ascending order of positions. `stray` receives every line whose position was not requested.
  */
 export const byPosition = (next: NextLine, stray: (line: string) => void) => {
   let ahead: string | null = null
@@ -83,7 +88,7 @@ export const byPosition = (next: NextLine, stray: (line: string) => void) => {
       }
       return null
     }),
-    /** Passes the remaining lines to `stray`. */
+    /** Reads the rest of the file, and passes each line to `stray`. */
     finish: Effect.gen(function* () {
       for (let line = ahead ?? (yield* next); line !== null; line = yield* next) stray(line)
       ahead = null

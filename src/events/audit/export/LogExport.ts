@@ -35,8 +35,8 @@ import { TreeStore } from "#events/notary/TreeStore.ts"
 export class ExportRefused extends Schema.TaggedError<ExportRefused>()("ExportRefused", { message: Schema.String }) {}
 
 /**
- * The export has the signed events that were recorded from `from` (inclusive) to `to` (exclusive); null means unbounded.
- * `verifierKeys` are the public keys to include, if there are any.
+ * An export contains the signed events that were recorded from `from` (inclusive) to `to` (exclusive); null means unbounded. It
+ * also contains the public keys in `verifierKeys`, if the array is not empty.
  */
 export interface LogExportOptions {
   readonly directory: string
@@ -127,7 +127,10 @@ const manifestOf = Effect.fnUntraced(function* (options: LogExportOptions, check
   const positionAt = yield* makePositionAt
   const from = options.from === null ? 0 : Math.min(yield* positionAt(options.from), size)
   const to = options.to === null ? size : Math.min(yield* positionAt(options.to), size)
-  if (to <= from) return yield* new ExportRefused({ message: "No signed event was recorded in the period" })
+  if (to <= from)
+    return yield* new ExportRefused({
+      message: "The export would be empty, because no signed event was recorded in the requested period"
+    })
   const { after, before } = otherNodes({ from, to, size })
   const readNodes = tree.readNodes(size)
   const hashesOf = (nodes: typeof after) =>
@@ -164,17 +167,23 @@ const makePositionAt = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** Creates the folder, or accepts an empty one. A new folder is accessible to its owner only, because exports contain personal data. */
+/**
+ * Creates the folder of the export, or accepts an existing empty folder. Only the owner can access a new folder, because exports
+ * contain personal data.
+ */
 const prepareFolder = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
   if ((yield* fs.readDirectory(directory)).length === 0) return
-  return yield* new ExportRefused({ message: `${directory} is not empty: an export needs a folder of its own` })
+  return yield* new ExportRefused({ message: `The folder ${directory} is not empty: export to a new or an empty folder` })
 })
 
 type Into = (...names: ReadonlyArray<string>) => string
 
-/** Creates a function that appends events to the files with the lines, leaf hashes, personal documents and tables. */
+/**
+ * Creates the files for events, leaf hashes, personal documents and tables. Returns a function that adds exported events to these
+ * files.
+ */
 const makeWriters = Effect.fnUntraced(function* (into: Into) {
   const fs = yield* FileSystem.FileSystem
   const crypto = yield* Crypto
@@ -211,7 +220,7 @@ const makeWriters = Effect.fnUntraced(function* (into: Into) {
 
 type Prover = Effect.Success<ReturnType<typeof makeProver>>
 
-/** Creates a function that writes two files: an event, and its proof. */
+/** Creates a function that writes an event to one file, and the proof of this event to another file. */
 const makeProver = Effect.fnUntraced(function* (
   into: Into,
   proofs: Effect.Success<typeof EventProofs.make>,
@@ -227,8 +236,8 @@ const makeProver = Effect.fnUntraced(function* (
 })
 
 /**
- * Creates a function that returns the facts of an API key in the log of `size` events. On the first use of a key it writes the key's
- * event and proof to files.
+ * Creates a function that returns the account and prefix of an API key, as of the first `size` events of the log. At the first use
+ * of an API key it also exports two files: the event by which the account got the key, and the proof of this event.
  */
 const makeKeys = (prove: Prover, size: number, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
   const factsByKey = new Map<string, KeyFacts | null>()
@@ -250,8 +259,8 @@ export const keyName = (keyId: string) => `key-${keyId}`
 export const edgeName = (position: number) => `edge-${position}`
 
 /**
- * Returns the positions just before and after the exported positions, if the log has them. The times of these events prove that the
- * export has all events of its period.
+ * Returns the positions just before and just after the exported positions, if the log has them. The times of the events at these
+ * two positions prove that the export omits no event of its period.
  */
 export const edgesOf = ({ from, size, to }: ExportManifest): ReadonlyArray<number> => [
   ...(from > 0 ? [from - 1] : []),
@@ -261,6 +270,9 @@ export const edgesOf = ({ from, size, to }: ExportManifest): ReadonlyArray<numbe
 /** The text in `documents.txt` in place of an erased document. No document has this text. */
 export const erased = "erased"
 
-/** Returns the receipt's id as a file name; the position instead, if the id could be an unsafe file name. */
+/**
+ * Returns the file name for a receipt, without extension: the receipt's id. If this id could be an unsafe file name, returns the
+ * event's position instead.
+ */
 export const receiptName = ({ position, stream_id }: StoredEvent): string =>
   /^receipt-([A-Z0-9]+(?:-[A-Z0-9]+)*)$/u.exec(stream_id)?.[1] ?? `position-${position}`

@@ -1,13 +1,16 @@
 /**
- * Writes index.xml and its document type, which describe the CSV files to the tax authorities' programs. They follow the description
- * standard for data media exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur Datenträgerüberlassung",
- * 28 November 2019; read 2026-11).
+ * Writes index.xml and its document type, which describe the CSV files for the programs of the tax authorities. Both files follow
+ * the description standard for data media exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur
+ * Datenträgerüberlassung", 28 November 2019; read 2026-11).
  */
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/export/ExportTable.ts"
 
 export const indexFile = "index.xml"
-/** File name of the document type. It differs from the official gdpdu-01-09-2004.dtd, because the file has only a part of that. */
+/**
+ * File name of the document type. The export does not use the official name, gdpdu-01-09-2004.dtd, because this file has only a
+ * part of the official document type.
+ */
 export const doctypeFile = "index.dtd"
 
 /** The supplier of the data (name and location), and a comment about the data. */
@@ -51,7 +54,7 @@ const tableOf = ({ columns, description, file, name }: ExportTable, index: numbe
   "        <UTF8/>",
   "        <DecimalSymbol>,</DecimalSymbol>",
   "        <DigitGroupingSymbol>.</DigitGroupingSymbol>",
-  // The first row has the column names.
+  // The data begins in row 2, because row 1 has the column names.
   "        <Range><From>2</From></Range>",
   "        <VariableLength>",
   `          ${element("ColumnDelimiter", delimiter)}`,
@@ -82,7 +85,10 @@ export const mediaDescription = ({ comment, location, name }: ExportSupplier): s
     ""
   ].join("\n")
 
-/** The part of the document type that index.xml uses. An index.xml that is valid by this part is valid by the complete standard. */
+/**
+ * The part of the official document type that index.xml uses. If index.xml is valid by this part, it is also valid by the whole
+ * official document type.
+ */
 export const doctype = [
   "<!-- Part of the description standard of 1 September 2004 (version 1.5): the elements that the index.xml beside it uses. -->",
   "<!ELEMENT DataSet (Version, DataSupplier, Media)>",

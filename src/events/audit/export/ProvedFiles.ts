@@ -1,7 +1,7 @@
 /**
- * Verifies the files of an export that have one event each, and the proofs of these events: the events of the receipts, and the events
- * that issued the API keys in the tables. Reports missing, wrong and surplus files. Also verifies the proofs of the events just before
- * and after the exported positions.
+ * Verifies the files of an export that contain one event each: one file for each receipt, and one file for each API key in the
+ * tables. Verifies the proofs of these events, and the proofs of the events just before and just after the exported positions.
+ * Reports missing, wrong and surplus files.
  */
 import { Effect, FileSystem, Option, Path, Result } from "effect"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
@@ -19,7 +19,10 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import { verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Creates a function that verifies a proof and returns the proved position. Verifies the checkpoint of consecutive proofs only once. */
+/**
+ * Creates a function that verifies the proof of an event, and returns the position that the proof states. If consecutive proofs
+ * have the same checkpoint, the function verifies the checkpoint's signature only once.
+ */
 const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
   const open = CheckpointAudit.openWith(crypto, verifiers)
   let last = { note: "", opened: open("") }
@@ -31,20 +34,22 @@ const makeProve = (crypto: PureCrypto, verifiers: Verifiers) => {
       const { root, size } = yield* last.opened
       const claim = { index, size, root, proof: hashes, leafHash: leafHash(crypto.sha256, leaf) }
       if (!verifyInclusion(crypto.sha256, claim))
-        return yield* Result.fail(`the event differs from the event at position ${index}`)
-      if (!carriesNoOther(proof, leaf)) return yield* Result.fail("the proof has the leaf of another event")
+        return yield* Result.fail(`the exported event differs from the signed event at position ${index}`)
+      if (!carriesNoOther(proof, leaf)) return yield* Result.fail('the line "extra" of the proof has the leaf of another event')
       return index
     })
 }
 
-/** Returns the leaf that a proof carries. The leaf states when its event was recorded. */
+/** Returns the leaf in the line `extra` of a proof. A leaf states the time at which its event was recorded. */
 const carriedLeaf = (proof: string) =>
   Option.map(
     Option.flatMap(Result.getSuccess(parse(proof)), ({ extra }) => extra),
     (bytes) => new TextDecoder().decode(bytes)
   )
 
-/** Lists the files of receipts, keys and proofs. `unseen` has the files that no event has referred to yet. */
+/**
+ * Lists the files of receipts, API keys and proofs in an export. `unseen` contains the files that no event has referred to so far.
+ */
 const makeFolders = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -94,7 +99,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   const { textOf, unseen } = folders
   const compareProof = makeCompareProof(crypto, prove, folders, findings)
 
-  /** Returns the event in a key's file; null if the event did not issue this key. */
+  /** Returns the event in the file of an API key; null if this event is not the one by which an account got this key. */
   const readKey = Effect.fnUntraced(function* (keyId: string) {
     const line = (yield* textOf("keys", `${keyId}.json`)).replace(/\n$/u, "")
     const read = Option.getOrNull(Result.getSuccess(EventLine.parseWhole(line)))
@@ -103,7 +108,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   })
 
   return {
-    /** Compares the files of a receipt with the line of its event. */
+    /** Compares the file of a receipt with the event's line in the export, and verifies the proof of the event. */
     compareReceipt: Effect.fnUntraced(function* (event: StoredEvent, line: string) {
       const name = receiptName(event)
       const { position } = event
@@ -112,7 +117,10 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
         findings.add(position, `the file of the receipt ${name} differs from the receipt's event`)
       yield* compareProof(event, `the receipt ${name}`, name)
     }),
-    /** Returns the facts of a key from its file. If the file is missing or wrong, reports it at `position` and returns null. */
+    /**
+     * Returns the account and prefix of an API key from the key's file. If the file is missing or wrong, adds a finding at
+     * `position` and returns null.
+     */
     findKey: Effect.fnUntraced(function* (keyId: string, position: number) {
       if (!unseen.keys.delete(`${keyId}.json`)) {
         findings.add(position, `the key ${keyId} has no file`)
@@ -126,7 +134,10 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       yield* compareProof(key.event, `the key ${keyId}`, keyName(keyId))
       return key.facts
     }),
-    /** Returns when the event just before or after the exported positions was recorded; null, and a finding, if its proof is invalid. */
+    /**
+     * Returns the recording time of the event just before or just after the exported positions, as its proof states it. If the
+     * proof is invalid, adds a finding and returns null.
+     */
     recordedAt: Effect.fnUntraced(function* (position: number) {
       const name = `${edgeName(position)}.tlog-proof`
       const text = unseen.proofs.delete(name) ? yield* textOf("proofs", name) : ""
@@ -136,7 +147,7 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event at this position was recorded`)
       return null
     }),
-    /** Reports the files that no event refers to. */
+    /** Reports each file of a receipt, API key or proof that no event of the export refers to. */
     finish: () => {
       for (const folder of ["receipts", "keys", "proofs"] as const)
         for (const name of unseen[folder]) findings.add(null, `${exportFiles[folder]}/${name} belongs to no event of the export`)

@@ -1,4 +1,7 @@
-/** Reads what a verification compares: events in ranges, the head of the log, and rows that belong to no event of the log. */
+/**
+ * Reads the data that a verification of the log compares: events in ranges of positions, the number of events, and rows that belong
+ * to no event of the log.
+ */
 import { Effect, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
@@ -58,7 +61,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
       UNION ALL (SELECT 'checkpoint', log_id FROM vatproof.checkpoints WHERE log_id > ${logId} LIMIT 1)`
   })
 
-  // A tile of level n has the nodes of tree level 8n: 256, or fewer at the right edge of the tree.
+  // A tile of level n contains nodes of tree level 8n: 256 nodes, or fewer at the right edge of the tree.
   const findSurplus = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt }),
@@ -73,28 +76,33 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
     /** Events in a range that have a personal document, or that record the erasure, hold or release of a document. */
     eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** The number of events that the log's row in `vatproof.logs` states. */
+    /** The number of events according to the log's row in `vatproof.logs`. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
       QueryPolicy.withRetry(retryFor),
       Effect.map(({ head }) => Number(head))
     ),
-    /** Up to 10 tiles with more nodes than the newest checkpoint covers. The notary cannot continue from such a tree. */
+    /**
+     * Up to 10 tiles with hashes that the newest checkpoint does not cover. The notary cannot continue a tree with such hashes.
+     */
     surplus: Effect.suspend(() => findSurplus(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
     /** Positions of up to 100 events that record an adoption of the log. */
     adoptions: Effect.suspend(() => findAdoptions(undefined)).pipe(
       QueryPolicy.withRetry(retryFor),
       Effect.map((rows) => rows.map((row) => Number(row.position)))
     ),
-    /** Tiles and checkpoints of unknown logs. */
+    /** Examples of tiles and checkpoints with the id of a log that does not exist. */
     foreign: Effect.suspend(() => findForeign(undefined)).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Up to 30 events outside of the log: with another log id, or beyond the log's end. */
+    /**
+     * Up to 30 events that do not belong to the log: events with the id of another log, or at a position after the end of the log.
+     */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
 
 /**
- * Creates a function that returns the event by which an account got a key, by issue or claim; null for an unknown key. Considers
- * only the first `size` events, because a claim may be newer than the checkpoint.
+ * Creates a function that returns the event by which an account got an API key: the issue of the key, or the account's claim of the
+ * key. Returns null for an unknown key. Ignores a claim at position `size` or later, because the checkpoint does not cover this
+ * claim.
  */
 export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
@@ -110,7 +118,7 @@ export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
     const read = (accountId: string | null) => find({ accountId, keyId }).pipe(QueryPolicy.withRetry(retryFor))
     const [newest = null] = yield* read(null)
     if (newest === null || newest.position < size) return newest
-    // A key can be claimed only once. Before the claim it belonged to the account that registered it.
+    // An API key can be claimed only once. Before the claim it belonged to the account that registered it.
     const data = EventLine.readData(newest)
     const [former = null] =
       Predicate.hasProperty(data, "from_account_id") && typeof data.from_account_id === "string"

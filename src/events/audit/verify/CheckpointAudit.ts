@@ -1,4 +1,4 @@
-/** Compares signed checkpoints with the roots of the log at their sizes. */
+/** Compares the signed checkpoints of a log with the Merkle roots that a verification computes from the log. */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
 import type { LogCheck, LogRoots } from "#events/audit/verify/LogCheck.ts"
@@ -8,13 +8,16 @@ import { equalHashes, type Node } from "#events/merkle/MerkleTree.ts"
 import { formatVerifier, type Verifiers } from "#events/merkle/NoteKeys.ts"
 import type { StoredCheckpoint } from "#events/notary/TreeStore.ts"
 
-/** Creates a function that parses a checkpoint. It fails unless one of the keys signed the checkpoint and its origin is the keys' name. */
+/**
+ * Creates a function that parses a checkpoint. The function fails unless one of `verifiers` signed the checkpoint, and the
+ * checkpoint names the log of these keys.
+ */
 export const openWith =
   (crypto: PureCrypto, verifiers: Verifiers) =>
   (note: string): Result.Result<Checkpoint.Checkpoint, string> =>
     Result.mapError(Checkpoint.open(crypto, note, { origin: verifiers[0].name, verifiers }), ({ message }) => message)
 
-/** Returns the keys, as text, that signed a checkpoint. */
+/** Returns the public keys that signed a checkpoint, as text. */
 export const signedBy = (crypto: PureCrypto, note: string, verifiers: Verifiers): ReadonlyArray<string> =>
   Checkpoint.signersOf(crypto, note, verifiers).map(formatVerifier)
 
@@ -42,7 +45,10 @@ export const openKept = (
     return []
   })
 
-/** Parses checkpoints of the database. Reports and skips a checkpoint that no key of the log signed, or that is stored for another size. */
+/**
+ * Parses checkpoints from the database. Reports and skips a checkpoint that no key of the log signed, and a checkpoint whose signed
+ * size differs from the size in its row.
+ */
 export const openStored = (
   checkpoints: ReadonlyArray<StoredCheckpoint>,
   open: ReturnType<typeof openWith>,
@@ -58,9 +64,12 @@ export const openStored = (
   })
 
 export interface CheckpointAudit {
-  /** Compares a checkpoint with the roots of the log at the size of that checkpoint. */
+  /** Compares a checkpoint with the Merkle roots of the log after `checkpoint.size` events. */
   readonly compare: (checkpoint: OpenedCheckpoint, roots: LogRoots) => void
-  /** Reports each event whose leaf hash differs from the stored hash. The last comparison shows which of both hashes was signed. */
+  /**
+   * Reports each event whose leaf hash differs from the hash in the stored tree. The last call of `compare` has shown whether the
+   * event or the stored hash was changed.
+   */
   readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
 }
 
@@ -72,18 +81,19 @@ export const make = (findings: Findings): CheckpointAudit => {
   let last = { leaves: true, events: true }
 
   /**
-   * Describes the range of positions in which the log was changed, after a mismatch with the checkpoint of `size` events. The range
-   * begins after the last matching checkpoint. After a mismatch with a kept checkpoint, only kept checkpoints count, because a checkpoint
-   * in the database may have been signed after the change. If it was signed before the change, the smaller range applies.
+   * Describes where the log was changed, if it contradicts the checkpoint of `size` events: after the newest checkpoint that
+   * matches. If the contradicted checkpoint was kept outside of the database, only kept checkpoints are reliable evidence, because
+   * a checkpoint in the database could have been signed after the change. The text then also names the smaller range that follows
+   * from the checkpoints in the database.
    */
   const range = (size: number, isKept: boolean) => {
-    const certain = isKept ? goodKept : good
-    const between = (from: number) => (from === 0 ? `among its first ${size} events` : `from position ${from} to ${size - 1}`)
-    const narrower =
-      certain === good
+    const lastMatch = isKept ? goodKept : good
+    const rangeAfter = (from: number) => (from === 0 ? `among its first ${size} events` : `from position ${from} to ${size - 1}`)
+    const orSmallerRange =
+      lastMatch === good
         ? ""
-        : `, or ${between(good)} if the database's own checkpoint of ${good} events was signed before the change`
-    return `the log was changed ${between(certain)}${narrower}`
+        : `, or ${rangeAfter(good)} if the database's own checkpoint of ${good} events was signed before the change`
+    return `the log was changed ${rangeAfter(lastMatch)}${orSmallerRange}`
   }
 
   return {
@@ -96,7 +106,8 @@ export const make = (findings: Findings): CheckpointAudit => {
       }
       bad += 1
       if (keptAt !== null) badKept += 1
-      // After an altered event no checkpoint matches. Reports only the first mismatch, and the first mismatch with a kept checkpoint.
+      // If an event was altered, every later checkpoint contradicts the log. Therefore reports only the first contradiction, and
+      // the first contradiction of a kept checkpoint.
       if (bad === 1 || (keptAt !== null && badKept === 1)) {
         const location = keptAt === null ? "" : ` (${keptAt})`
         findings.add(
@@ -125,15 +136,21 @@ export interface LogPart {
   readonly size: number
 }
 
-/** Compares a part of a log with the `kept` checkpoints that end within the part or at the end of the whole log. */
+/**
+ * Compares an exported part of a log with the `kept` checkpoints. It can compare a checkpoint whose last event is in the part, and
+ * a checkpoint that covers the whole log.
+ */
 export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>, { from, size: whole, to }: LogPart) => {
   const audit = make(findings)
   const inside = kept.filter(({ size }) => size > from && size <= to)
   const sizes = new Set(inside.map(({ size }) => size))
   return {
-    /** Files of the kept checkpoints whose root cannot be computed from this part. */
+    /** Files of the kept checkpoints that cannot be compared, because this part of the log does not determine their root. */
     uncompared: kept.filter(({ size }) => size !== whole && (size <= from || size > to)).map(({ keptAt }) => keptAt ?? ""),
-    /** Splits the part into sections of up to `atMost` events and yields their ends. A section ends at each checkpoint. */
+    /**
+     * Splits the part into ranges of up to `atMost` events, and yields the end of each range. A range also ends at the size of each
+     * kept checkpoint, so that the root at this size can be compared.
+     */
     sectionEnds: function* (atMost: number): Generator<number> {
       let length = 0
       for (let end = from + 1; end <= to; end += 1) {
@@ -146,7 +163,10 @@ export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>
     compareAt: (end: number, check: LogCheck) => {
       for (const checkpoint of inside) if (checkpoint.size === end) audit.compare(checkpoint, check.roots([]))
     },
-    /** Compares the checkpoints that cover the whole log, and reports each event that differs. `after` are the subtrees after the part. */
+    /**
+     * Compares `checkpoint` and the kept checkpoints that cover the whole log. Then reports each event that differs from its stored
+     * leaf hash. `after` are the subtrees over the positions after the part.
+     */
     conclude: (checkpoint: Checkpoint.Checkpoint, check: LogCheck, after: ReadonlyArray<Node>) => {
       const ofWhole = kept.filter(({ size }) => size === whole && size > to)
       for (const one of [...ofWhole, { ...checkpoint, keptAt: null }]) audit.compare(one, check.roots(after))

@@ -18,16 +18,17 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** Number of events per section, which has whole tiles. */
+/** Number of events that are read and compared together, as one section of the log. A section has the events of eight tiles. */
 const sectionSize = 8 * tileWidth
-/** Number of sections that are read ahead. */
+/** Number of reads that run at the same time, of `sectionSize` events each. */
 const readAhead = 4
 /** Number of tree nodes that are compared at once. */
 const nodesAtOnce = 4_096
 
 /**
- * `kept` are checkpoints from outside the database; `functions` are the SQL functions of this program. With `isFast`, the
- * database computes the leaf hashes of signed events, and only the events of differing sections are read.
+ * `kept` are checkpoints from outside the database; `functions` are the SQL functions of this program. With `isFast`, the database
+ * computes the leaf hashes of signed events. The program then reads all events of a signed range only if a hash in this range
+ * differs.
  */
 export interface DatabaseAuditOptions {
   readonly verifiers: Verifiers
@@ -38,17 +39,20 @@ export interface DatabaseAuditOptions {
 }
 
 /**
- * Result of a verification. The newest checkpoint covers `signed` of the `events`, and the keys `signedBy` signed it. `findings` has
- * the first thousand of `count` findings.
+ * Result of a verification. The log has `events` events, and its newest checkpoint covers the first `signed` of them. The keys in
+ * `signedBy` signed this checkpoint. `count` is the number of findings, of which `findings` has up to the first thousand.
  */
 export interface AuditReport {
   readonly events: number
   readonly signed: number
   readonly checkpoints: number
   readonly signedBy: ReadonlyArray<string>
-  /** Null if the verified export has no personal documents. */
+  /** The numbers of intact and erased personal documents; null if the verified export has no personal documents. */
   readonly documents: DocumentAudit.DocumentCounts | null
-  /** Positions of the events that record an adoption of the log. Only checkpoints from before an adoption prove the events before it. */
+  /**
+   * Positions of the events that record an adoption of the log. The events before an adoption are proved only by checkpoints that
+   * are older than the adoption.
+   */
   readonly adopted: ReadonlyArray<number>
   readonly findings: ReadonlyArray<Findings.Finding>
   readonly count: number
@@ -85,7 +89,10 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
 
   const readSection = yield* makeReadSection({ end, isFast, signed })
 
-  /** Examines a section. Returns false if more than half of the events so far are missing. */
+  /**
+   * Compares the next `sectionSize` events with the stored tree, the checkpoints and the personal documents. Returns false if the
+   * database lacks more than half of the events that were examined so far.
+   */
   const examine = Effect.fnUntraced(function* (section: Section) {
     const cuts = [
       ...kept.filter(({ size }) => size > section.from && size <= section.to),
@@ -104,7 +111,8 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
     return examined <= 2 * (found + sectionSize)
   })
 
-  // Stops when most events are missing, because a forged log or checkpoint may state so many events that the loop would never end.
+  // Stops if more than half of the examined events are missing. A forged checkpoint, or a forged row in `vatproof.logs`, can state
+  // so many events that the loop would never end.
   yield* Stream.fromIterable(sectionStarts(end)).pipe(
     Stream.mapEffect(readSection, { concurrency: readAhead }),
     Stream.mapEffect(examine),
@@ -130,7 +138,10 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   } satisfies AuditReport
 })
 
-/** Reports that the positions from `examined` to `end` were not examined, and which of their checkpoints are invalid. */
+/**
+ * Reports that the verification did not examine the positions from `examined` to `end`. Also reports the invalid checkpoints whose
+ * last event is in this range.
+ */
 const reportRest = Effect.fnUntraced(function* (
   examined: number,
   end: number,
@@ -151,7 +162,10 @@ interface Extent {
   readonly isFast: boolean
 }
 
-/** The rows of a section. `isTrusted` is true if the leaf hashes that the database computed equal the stored ones. */
+/**
+ * The rows that the database has for `sectionSize` positions. `isTrusted` is true if the leaf hashes that the database computed
+ * from the events equal the leaf hashes in the stored tree.
+ */
 type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeReadSection>>>>
 
 const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent) {
@@ -178,7 +192,10 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
   })
 })
 
-/** Reports surplus hashes in tiles, tiles and checkpoints of unknown logs, and events and documents outside of the log. */
+/**
+ * Reports rows that do not belong to the log: hashes in tiles that no checkpoint covers, tiles and checkpoints of unknown logs, and
+ * events and personal documents at positions outside of the log.
+ */
 const compareTables = Effect.fnUntraced(function* (
   reads: Effect.Success<typeof AuditReads.make>,
   end: number,
@@ -200,7 +217,10 @@ const compareTables = Effect.fnUntraced(function* (
 const placeOf = (otherLogId: number) =>
   otherLogId === logId ? "outside of the positions of the log" : `of log ${otherLogId}, which does not exist`
 
-/** Determines the numbers of events and of signed events. Kept checkpoints may cover events that the database lacks. */
+/**
+ * Determines how many events the log should have, and how many of them were signed. A kept checkpoint can cover events that the
+ * database lacks.
+ */
 const extentOf = (
   kept: ReadonlyArray<CheckpointAudit.OpenedCheckpoint>,
   newest: number | null,
@@ -228,7 +248,10 @@ const sectionStarts = function* (end: number) {
   for (let from = 0; from < end; from += sectionSize) yield from
 }
 
-/** Returns the leaf tiles of the positions `from` (start of a tile) to `to` in a log of `signed` events. */
+/**
+ * Returns the tiles of level 0, which contain the leaf hashes, for the positions `from` to `to` (exclusive). `from` must be the
+ * first position of a tile. `signed` is the number of signed events.
+ */
 const tilesOf = (from: number, to: number, signed: number) => {
   const count = Math.max(0, Math.ceil((to - from) / tileWidth))
   return Array.from({ length: count }, (_, i) => {
@@ -237,20 +260,23 @@ const tilesOf = (from: number, to: number, signed: number) => {
   })
 }
 
-/** Returns the leaf hashes of a tile from position `from` to its end or `to`. Missing hashes are empty. */
+/** Returns the leaf hashes in a tile. `from` is the first position of the tile. A hash that the tile lacks is an empty array. */
 const leavesOf = (tile: Uint8Array, { from, to }: Range): ReadonlyArray<Hash> => {
   const leaves = hashesIn(tile)
   const missing = Math.min(tileWidth, to - from) - leaves.length
   return [...leaves, ...Array.from({ length: Math.max(0, missing) }, () => new Uint8Array())]
 }
 
-/** Reports the first of adjacent leaf hashes that the stored tree does not have. */
+/** Reports the positions whose leaf hash is missing in the stored tree. Of adjacent positions, it reports only the first. */
 const reportMissingLeaves = ({ from, leaves }: LogCheck.LogSection, findings: Findings.Findings) => {
   for (const [i, leaf] of leaves.entries())
     if (leaf.length === 0 && leaves[i - 1]?.length !== 0) findings.add(from + i, "the stored tree has no hash for this event")
 }
 
-/** Splits a section at the sizes of the checkpoints within the section. */
+/**
+ * Splits a section of the log so that a part ends at the size of each checkpoint in `cuts`. The root at this size can then be
+ * compared with the checkpoint.
+ */
 const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: ReadonlyArray<Checkpoint>) => {
   const ends = [...new Set([...cuts.map(({ size }) => size), to])].toSorted((one, other) => one - other)
   let start = from
@@ -264,7 +290,10 @@ const partsOf = ({ events, from, leaves, to }: LogCheck.LogSection, cuts: Readon
   })
 }
 
-/** Compares the stored tree above the leaves with the computed nodes, 4,096 at a time. `finish` returns the wrong tiles. */
+/**
+ * Compares the stored tiles above level 0 with the nodes that were computed from the leaf hashes, at least 4,096 nodes at a time.
+ * `finish` compares the remaining nodes, and returns the wrong tiles.
+ */
 const makeUpperTiles = Effect.map(TreeStore, (tree) => {
   const wrong = new Set<string>()
   let waiting: Array<Node> = []

@@ -13,7 +13,10 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 /** Time for which a query is retried, so that a verification of many minutes survives a restart of the database. */
 const retryFor = "30 seconds"
 
-/** A stored personal document: its text, null once erased, and the end of its retention (UTC with milliseconds). */
+/**
+ * A row in `vatproof.personal_documents`. `document` is null after the erasure. `retainUntil` is the end of the document's
+ * retention (UTC with milliseconds).
+ */
 export interface DocumentRow {
   readonly document: string | null
   readonly retainUntil: string
@@ -21,7 +24,7 @@ export interface DocumentRow {
   readonly changedBy: number | null
 }
 
-/** Reads the documents of a database. */
+/** Creates the functions that read personal documents from the database. */
 export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
@@ -48,7 +51,7 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** Documents of the events at positions `from` (inclusive) to `to` (exclusive), by position. */
+    /** Personal documents of the events at positions `from` (inclusive) to `to` (exclusive), by position. */
     between: (from: number, to: number) =>
       find({ from, to }).pipe(
         QueryPolicy.withRetry(retryFor),
@@ -67,7 +70,10 @@ export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
             )
         )
       ),
-    /** Up to 40 documents outside of the log: with another log id, before its start or beyond its end. */
+    /**
+     * Up to 40 personal documents that do not belong to the log: with the id of another log, with a negative position, or at a
+     * position after the end of the log.
+     */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
 })
@@ -78,13 +84,13 @@ export interface DocumentCounts {
   readonly erased: number
 }
 
-/** The newest event that erased, held or released a document, and its position `by`. */
+/** The type of the newest event that erased, held or released a personal document. `by` is the position of this event. */
 interface Change {
   readonly type: string
   readonly by: number
 }
 
-/** Returns the positions of the documents that an event erased, held or released; empty for other events. */
+/** Returns the positions of the personal documents that an event erased, held or released; empty for events of other types. */
 const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
   if (type !== PersonalDataErased.type && type !== PersonalDataHeld.type && type !== PersonalDataReleased.type) return []
   const read = EventLine.readJson(data)
@@ -95,9 +101,15 @@ const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
 export interface DocumentAudit {
   /** Compares a stored document with the digest in the data of its event. */
   readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
-  /** Compares the stored documents of these events, and collects erasures and holds for `conclude`. */
+  /**
+   * Compares the personal documents of these events with the digests in the events. Also collects the recorded erasures and legal
+   * holds, which `conclude` compares.
+   */
   readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
-  /** Compares erasures and holds with their events, after all events below `end` were compared. The log has `head` events by now. */
+  /**
+   * Compares the erased and held documents with the events that record an erasure or a legal hold. The caller must have passed all
+   * events before position `end` to `compareAll`. `head` is the current number of events, which can be greater than `end`.
+   */
   readonly conclude: (end: number, head: number) => void
   readonly counts: () => DocumentCounts
 }
@@ -105,7 +117,7 @@ export interface DocumentAudit {
 export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
   const counts = { kept: 0, erased: 0 }
   const expected = new Map<number, Change>()
-  /** Documents that were erased, held or released. */
+  /** Documents that were erased, held or released according to their row. */
   const changed = new Map<number, DocumentRow>()
 
   const compare: DocumentAudit["compare"] = (position, data, stored) => {
@@ -135,7 +147,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
     compareAll: (events, rows) => {
       for (const event of events) {
         const row = rows.get(event.position)
-        // Most events have no document. Their data is not parsed, which saves time.
+        // Most events have no personal document. Not parsing the data of these events saves time.
         if (row !== undefined || event.data.includes('"personal_sha256":')) compareRow(event, row)
         for (const position of positionsIn(event)) expected.set(position, { type: event.type, by: event.position })
       }
@@ -146,7 +158,7 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         const change = expected.get(position)
         const changedBy = row?.changedBy ?? null
         if (changedBy !== null && changedBy >= end) {
-          // The event was appended during this verification. The next verification compares it.
+          // An event at position `end` or later was appended during this verification. The next verification compares it.
           if (changedBy >= head)
             findings.add(position, `the personal document was changed by event ${changedBy}, which does not exist`)
           continue

@@ -1,6 +1,9 @@
 /** Collects the findings of a verification: each is a defect of the log with its position. */
 
-/** A defect. `position` is null if it concerns no single event. A defect of a projection also has the table and the key of the row. */
+/**
+ * A defect of the log. `position` is null if the defect does not concern one single event. A defect of a projection also has the
+ * table and the key of the wrong row.
+ */
 export interface Finding {
   readonly position: number | null
   readonly message: string
@@ -15,7 +18,10 @@ export interface RowPlace {
   readonly position: number | null
 }
 
-/** Maximum number of findings that are kept. All are counted, because an altered log can have one for each event. */
+/**
+ * Maximum number of findings that are kept. Further findings are only counted, because an altered log can have one finding for each
+ * event.
+ */
 const maxKept = 1_000
 
 /** Keeps findings in the order of their addition. Adjacent `missing` positions become one finding. */

@@ -1,7 +1,8 @@
 /**
- * Compares each event of a log with the preceding event, with its stream and with its stored leaf hash. The caller passes the log section
- * by section, from a database or from an export. It also builds two Merkle trees: one of the stored leaf hashes, and one of the leaf
- * hashes that it computes from the events. If both have the signed root, neither was changed.
+ * Verifies the events of a log: their order, their versions and their leaf hashes. The caller passes the events in consecutive
+ * ranges (sections), from a database or from an export. LogCheck also builds two Merkle trees: one of the stored leaf hashes, and
+ * one of the leaf hashes that it computes from the events. If both trees have the signed root, neither the events nor the stored
+ * hashes were changed.
  */
 import { Result } from "effect"
 import type { Findings } from "#events/audit/verify/Findings.ts"
@@ -11,8 +12,8 @@ import { leafOf } from "#events/notary/StoredLeaf.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 /**
- * The events at positions `from` (inclusive) to `to` (exclusive), in order. `leaves` are the stored leaf hashes of the signed events. An
- * empty hash means that the stored tree has no hash for the event.
+ * A range of a log: the events at positions `from` (inclusive) to `to` (exclusive), in order. `leaves` are the stored leaf hashes
+ * of the signed events. An empty hash means that the stored tree has no hash for the event.
  */
 export interface LogSection {
   readonly from: number
@@ -21,39 +22,51 @@ export interface LogSection {
   readonly leaves: ReadonlyArray<Hash>
 }
 
-/** The newest version of a stream so far, and the positions of its first and last event. */
+/**
+ * The state of a stream after the events that were compared so far: its newest version, and the positions of its first and last
+ * event.
+ */
 export interface StreamEnd {
   version: number
   readonly first: number
   last: number
 }
 
-/** The roots of both trees: of the stored leaf hashes, and of the leaf hashes that were computed from the events. */
+/** The roots of two Merkle trees: one of the stored leaf hashes, and one of the leaf hashes that were computed from the events. */
 export interface LogRoots {
   readonly ofLeaves: Hash
   readonly ofEvents: Hash
 }
 
 export interface LogCheck {
-  /** Compares the next section. Returns the nodes that its stored leaf hashes completed in the tree. */
+  /**
+   * Compares the events of the next range with their stored leaf hashes, and with the preceding events. Returns the tree nodes that
+   * the stored leaf hashes of this range completed.
+   */
   readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /** Adds a section without comparing its events, which are known to have these leaf hashes. Returns the completed nodes, like `take`. */
+  /**
+   * Adds the next range by its leaf hashes alone. The caller has already verified that the events have these leaf hashes. Returns
+   * the tree nodes that these leaf hashes completed, like `take`.
+   */
   readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
-  /** Returns the roots over all sections so far and the subtrees `after` them. */
+  /**
+   * Returns the roots of both trees. The trees contain all ranges that were added so far, and on their right the complete subtrees
+   * in `after`.
+   */
   readonly roots: (after: ReadonlyArray<Node>) => LogRoots
-  /** Positions where the leaf hash of the event differs from the stored hash. */
+  /** Positions of the events whose computed leaf hash differs from the stored leaf hash. */
   readonly different: ReadonlyArray<number>
 }
 
-/** Maximum number of differing positions that are reported one by one. */
+/** Maximum number of positions in `LogCheck.different`. */
 const maxDifferent = 1_000
 
-/** Stands for the leaf hash of a missing or malformed event. */
+/** Placeholder for the leaf hash of a missing or malformed event. */
 const nothing: Hash = new Uint8Array(32)
 
 /**
- * Creates a comparison of each event's version with the preceding event of its stream, and of its time with the preceding event of the
- * log. `begins` is true if the comparison starts at position 0.
+ * Creates a function that compares the version of each event with the preceding event of its stream, and the time of each event
+ * with the preceding event of the log. `begins` is true if the comparison starts at position 0.
  */
 const makeNeighbours = (findings: Findings, begins: boolean) => {
   const streams = new Map<string, StreamEnd>()
@@ -64,7 +77,8 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
     const { position, stream_id, version } = event
     const stream = streams.get(stream_id)
     if (stream === undefined) {
-      // In a part of the log, a stream may have begun earlier.
+      // The first event of a stream must have version 1. A comparison that does not start at position 0, or that skipped events,
+      // can have missed this event.
       if (isWhole && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
       streams.set(stream_id, { version, first: position, last: position })
     } else {
@@ -81,7 +95,10 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
 
   return {
     compare,
-    /** Forgets the preceding events, because events were skipped between them and the next events. */
+    /**
+     * Forgets the preceding events. The caller must call this after it skipped events, because the next event then does not follow
+     * the last compared event.
+     */
     forget: () => {
       isWhole = false
       recordedAt = ""
@@ -90,7 +107,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
   }
 }
 
-/** Creates a check. `start` is the tree of all events before the first section. */
+/** Creates a LogCheck. `start` is the Merkle tree of all events before the first event that will be compared. */
 export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCheck => {
   const { sha256 } = crypto
   const different: Array<number> = []
@@ -163,7 +180,7 @@ const oneAPosition = (events: ReadonlyArray<StoredEvent>, findings: Findings): R
   })
 }
 
-/** Returns the tree extended by complete subtrees on its right. Each begins where the previous one ends. */
+/** Returns the tree extended by complete subtrees on its right. Each subtree begins where the previous subtree ends. */
 const extend = (sha256: Sha256, tree: Tree, nodes: ReadonlyArray<Node>): Tree =>
   nodes.reduce((grown, node) => {
     const peaks = [...grown.peaks]

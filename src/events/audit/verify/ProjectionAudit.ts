@@ -1,7 +1,7 @@
 /**
- * Compares the projections and the log's row in `vatproof.logs` with the rows that the events produce. Also compares the SQL functions in
- * the database with those of this program, so that a forged function cannot hide a forged row. Reads one snapshot, while the service
- * runs.
+ * Compares the projections, and the log's row in `vatproof.logs`, with the rows that the events produce. Also compares the SQL
+ * functions in the database with the functions of this program, because a forged function could hide a forged row. All reads use
+ * one snapshot of the database, so the service can continue to run.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -15,7 +15,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 const maxReported = 200
 /** Number of positions that one statement compares. */
 const rangeSize = 100_000
-/** Timeout of a statement, for a log with many millions of events. */
+/** Timeout of one SQL statement, which is long enough for a log with many millions of events. */
 const longest = "1h"
 
 const WrongRow = Schema.Struct({
@@ -94,7 +94,10 @@ const compareFunctions = Effect.fnUntraced(function* (functions: Functions, find
   }
 })
 
-/** Compares versions and positions of the projections. Returns a function from the name of a projection to its position. */
+/**
+ * Compares the rows of `vatproof.projections` with the projections of this program and with the number of events. Returns a
+ * function that converts the name of a projection to the position up to which the projection follows the log.
+ */
 const compareProjections = Effect.fnUntraced(function* (head: number, findings: Findings) {
   const { findProjections } = yield* makeReads
   const rows = yield* findProjections(undefined)

@@ -1,4 +1,4 @@
-/** Verifies the proof of one event, and the event itself if it is given, with the log's public key alone. */
+/** Verifies the proof of one event with the log's public key alone. If the caller passes the event, verifies the event too. */
 import { Option, Result, Schema } from "effect"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -8,13 +8,13 @@ import { carriesNoOther, parse, type Proof, verify } from "#events/merkle/Proof.
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import { leafOf } from "#events/notary/StoredLeaf.ts"
 
-/** The proof is invalid, or it proves another event; the message says why. */
+/** The proof is invalid, or it belongs to another event; the message says why. */
 export class NotProved extends Schema.TaggedError<NotProved>()("NotProved", { message: Schema.String }) {}
 
 /**
- * Result of a verification. `leaf` is the proved envelope of the event at position `index`; `event` is the event if it was given.
- * `personal` is the state of the event's personal document: "proved" if it matches its digest, null if the event has no document or
- * was not given.
+ * Result of a verification. `leaf` is the proved envelope of the event at position `index`. `event` is the event that the caller
+ * passed, or null. `personal` is the state of the event's personal document: "proved" if the document matches the digest in the
+ * event; null if the event has no personal document, or the caller passed no event.
  */
 export interface Proved {
   readonly index: number
@@ -27,8 +27,8 @@ export interface Proved {
 }
 
 /**
- * Verifies a proof. `event` is a line of an export, the file of a receipt, or the `event` of GET /v1/audit/proofs. If it is null,
- * verifies the leaf in the proof, which has digests in place of the event's data.
+ * Verifies a proof. `event` is a line of an export, the content of a receipt's file, or the field `event` in a response to GET
+ * /v1/audit/proofs. If `event` is null, verifies the leaf in the proof, which has digests in place of the event's data.
  */
 export const run = (
   crypto: PureCrypto,
