@@ -1,4 +1,7 @@
-/** Finds the events that match an auditor's filter: with EventIndex, or in the log itself if the filter has positions and times only. */
+/**
+ * Finds the events that match an auditor's filter. A search by positions and times alone reads the log itself. Every other search
+ * uses indexes, such as the projection `vatproof.event_index`.
+ */
 import { DateTime, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Fragment } from "effect/sql/Statement"
@@ -15,24 +18,33 @@ const retryFor = "5 seconds"
 /** The type of nearly all events. The indexes by type, account and key omit these events (migrations/projections.sql). */
 const commonest = "VatIdVerified"
 
-/** Creates a function that returns one or two queries for a filter. Each returns up to `limit` matching positions within `span`. */
+/**
+ * Creates a function that converts a filter to one or two queries. Each query returns up to `limit` positions of matching events.
+ * It considers only the positions of the common table expression `span`.
+ */
 const makeQuestions = (sql: SqlClient.SqlClient) => {
   const common = sql.literal(`type = '${commonest}'`)
   const rare = sql.literal(`type <> '${commonest}'`)
 
-  /** Returns a condition for which the planner cannot use an index, because the index of another condition is more selective. */
+  /**
+   * Returns a condition on a column that keeps the planner from using the index of this column. The planner then uses the index of
+   * another column, which matches fewer events.
+   */
   const unindexed = (column: string, value: string | null) =>
     value === null ? [] : [sql`${sql.literal(column)}::text || '' = ${value}`]
 
-  /** Reads all events of the span, for a condition that most of them meet. */
+  /**
+   * Reads the event index in the order of positions, and keeps the events that meet the condition. Nearly all events must meet it;
+   * otherwise the query would be slow.
+   */
   const inSpan = (condition: Fragment, limit: number) =>
     sql`SELECT position FROM vatproof.event_index
       WHERE log_id = ${logId} AND position >= (SELECT low FROM span) AND position < (SELECT high FROM span) AND ${condition}
       ORDER BY position LIMIT ${limit}`
 
   /**
-   * Reads the index by `column` and position. Comparing and ordering by both columns leaves the planner no other index. With a
-   * plain equality the planner might read the whole span by position.
+   * Reads the index by `column` and position. The query compares and orders by both columns, so that the planner uses this index.
+   * With only an equality on `column`, the planner could read every position of `span` instead.
    */
   const inIndex = (column: string, value: Fragment, conditions: ReadonlyArray<Fragment>, limit: number) => {
     const name = sql.literal(column)
@@ -46,8 +58,8 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   }
 
   /**
-   * Searches the streams of keys. A stream is in the order of the log, so it is read version by version. For a range of versions the
-   * planner may read and sort the whole stream.
+   * Finds `VatIdVerified` events in the streams of API keys. Reads each stream version by version, which is also the order of
+   * positions. With one condition for a whole range of versions, the planner could read and sort the whole stream.
    */
   const inStreams = (keys: ReadonlyArray<Fragment>, limit: number) =>
     sql`SELECT found.position FROM vatproof.api_keys k, LATERAL (SELECT 'key-' || k.key_id::text AS id) stream, LATERAL (
@@ -59,15 +71,15 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
         WHERE ${common} LIMIT ${limit}) found
       WHERE ${sql.and(keys)}`
 
-  /** Returns the conditions for the key of the filter, or for all keys of its account. */
+  /** Returns SQL conditions that select the API key of the filter, or all API keys of the filter's account. */
   const keysOf = ({ accountId, keyId }: AuditFilter) => {
     if (keyId !== null) return [sql`k.key_id = ${keyId}::uuid`, ...unindexed("k.account_id", accountId)]
     return accountId === null ? [] : [sql`k.account_id = ${accountId}::uuid`]
   }
 
   /**
-   * Returns the query for events of all types but the commonest. It uses the index by key, or else by account, or else by type: a key
-   * has fewer events than an account, and an account fewer than a type.
+   * Returns the query for events of all types except `VatIdVerified`. The query uses the index with the fewest matching events: the
+   * index by API key, else the index by account, else the index by event type.
    */
   const rarer = ({ accountId, keyId, type }: AuditFilter, limit: number) => {
     const ofType = unindexed("type", type)
@@ -103,24 +115,32 @@ const makeQuestions = (sql: SqlClient.SqlClient) => {
   }
 }
 
-/** The statement that finds up to `limit` matching events from position `after` on. */
+/**
+ * Creates a function that returns the SQL statement of a search. The statement finds up to `limit` events that match the filter, at
+ * position `after` or later.
+ */
 const makeSelect = (sql: SqlClient.SqlClient) => {
   const questions = makeQuestions(sql)
   const positionAt = (moment: DateTime.Utc) => sql`vatproof.position_at(${logId}::smallint, ${DateTime.toDateUtc(moment)})`
   const columns = sql.literal(StoredEvent.columns)
   const names = sql.literal(StoredEvent.columnsOf("event"))
 
-  /** Returns the first position that can match: from `after` on, and recorded from the filter's time on. */
+  /** Returns the lowest position that the search reads: `after`, or a later position if the filter has a start time. */
   const lowest = ({ from }: AuditFilter, after: number) =>
     from === null ? sql`${after}::bigint` : sql`greatest(${after}::bigint, ${positionAt(from)})`
 
-  /** The position up to which EventIndex has followed the log. A search ends there, because later events are not in the index yet. */
+  /**
+   * The position up to which the event index contains the log. A search ends there, because later events are not in the index yet.
+   */
   const followed = sql`(SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${eventIndex})`
   const highest = ({ to }: AuditFilter) => (to === null ? followed : sql`least(${followed}, ${positionAt(to)})`)
 
   const noPosition = sql`SELECT NULL::bigint AS position LIMIT 0`
 
-  /** Reads the log position by position. For a range of positions the planner may read and sort the whole log. */
+  /**
+   * Reads the log one position at a time. With one condition for a whole range of positions, the planner could read and sort the
+   * whole log.
+   */
   const inLog = ({ to }: AuditFilter, limit: number) => {
     const end = to === null ? sql`(SELECT next_position FROM vatproof.logs WHERE log_id = ${logId})` : positionAt(to)
     return sql`SELECT next.position FROM (SELECT generate_series(low, ${end} - 1) AS position FROM span) next, LATERAL (
@@ -134,7 +154,7 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
     return sql`SELECT position FROM ((${first ?? noPosition}) UNION ALL (${second ?? noPosition})) found ORDER BY position LIMIT ${limit}`
   }
 
-  // LIMIT 1 keeps the planner from a join that reads the whole log.
+  // LIMIT 1 keeps the planner from choosing a join that reads the whole log.
   return (filter: AuditFilter, after: number, limit: number) =>
     sql`WITH span AS MATERIALIZED (SELECT ${lowest(filter, after)} AS low, ${highest(filter)} AS high)
       SELECT ${names} FROM (${positionsOf(filter, limit)}) found CROSS JOIN LATERAL (
@@ -182,13 +202,13 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
         QueryPolicy.withRetry(retryFor),
         Effect.map((rows) => new Map(rows.map((row) => [row.key_id, factsOf(row)])))
       ),
-    /** Returns the account's key with this prefix, if there is one. */
+    /** Returns the id of the account's API key with this prefix; null if the account has no such key. */
     keyOf: (accountId: string, prefix: string) =>
       findKey({ accountId, prefix }).pipe(
         QueryPolicy.withRetry(retryFor),
         Effect.map(([row]) => row?.key_id ?? null)
       ),
-    /** Returns up to `limit` matching events from position `after` on, in order. */
+    /** Returns up to `limit` events that match the filter, at position `after` or later, in ascending order of position. */
     find: (filter: AuditFilter, after: number, limit: number) =>
       Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(retryFor)),
     /** Returns the account of the event at a position; null if the event has no account or does not exist. */

@@ -1,7 +1,7 @@
 /**
- * Adopts a log: makes the notary continue a log that it refuses, after an operator has verified that log. Rebuilds the Merkle tree
- * from the events and stores its missing parts. Never changes a signed part: fails if the events contradict a checkpoint in the
- * database.
+ * Adopts a log: makes the notary continue a log that it refuses, after an operator has verified that log. The adoption rebuilds the
+ * Merkle tree from the events, and stores the missing parts of the tree. Stored parts of the tree never change. The adoption fails
+ * if the events contradict the stored tree or the newest checkpoint in the database.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { Hex } from "effect/encoding"
@@ -69,7 +69,10 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
       ({ root, size }) => ({ events: size, root: Hex.encode(root) })
     )
 
-  /** The newest checkpoint in the database. Fails if the events contradict it. */
+  /**
+   * The number of events and the root in the newest checkpoint of the database; null without a checkpoint. Fails if the events
+   * contradict this checkpoint.
+   */
   const newest = Effect.gen(function* () {
     const stored = Option.getOrNull(yield* tree.newest)
     if (stored === null) return null
@@ -86,7 +89,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
     )
   })
 
-  /** The number of the current events, and their root. */
+  /** The number of events that the log has now, and the Merkle root over them. */
   const current = Effect.gen(function* () {
     const head = yield* reads.head
     return { events: head, root: Hex.encode(rootOf(yield* grow(empty, head))) } satisfies History
@@ -94,7 +97,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
 
   const adopt = Effect.fn("LogAdoption.adopt")(function* (adopted: History) {
     const before = yield* newest
-    // Everything that can fail runs before the event is appended.
+    // All checks run before the event `LogAdopted` is appended, so that a refused adoption adds no event.
     yield* store.lock
     const verified = yield* grow(empty, adopted.events, store.compare)
     if (Hex.encode(rootOf(verified)) !== adopted.root)
@@ -110,7 +113,10 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, replace }:
   return { refusal, newest, current, adopt }
 })
 
-/** Creates a function that extends the tree `start` with events up to position `to` (exclusive). `visit` gets the nodes of each batch. */
+/**
+ * Creates a function that extends the tree `start` with the events up to position `to` (exclusive). The function reads `batchSize`
+ * events at a time, and passes the new nodes of the tree to `visit` after each read.
+ */
 const makeGrow = Effect.gen(function* () {
   const crypto = yield* Crypto
   const reads = yield* AuditReads.make
@@ -134,7 +140,10 @@ const makeGrow = Effect.gen(function* () {
 
 const { bytea, int2, int8 } = elementType
 
-/** The stored tree and checkpoints, which are append-only. */
+/**
+ * Creates the functions that compare the stored tree with the events, complete it, and store a checkpoint. They never change a
+ * stored hash or a stored checkpoint.
+ */
 const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
   const sql = yield* SqlClient.SqlClient
   const { sha256 } = yield* Crypto
@@ -159,7 +168,10 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     )
   })
 
-  /** Returns the stored tiles that lack hashes of these nodes, completed with the hashes. Fails if stored hashes differ from the nodes. */
+  /**
+   * Returns the stored tiles that lack the hash of at least one of these nodes, with the missing hashes added. Fails if a stored
+   * hash differs from the hash of its node.
+   */
   const missing = Effect.fnUntraced(function* (nodes: ReadonlyArray<Node>) {
     const updates = growths(nodes)
     const stored = yield* tree.readTiles(updates.map(({ index, level }) => ({ index, level, width: tileWidth })))
@@ -180,7 +192,10 @@ const makeStore = Effect.fnUntraced(function* (keys: LogKeys) {
     yield* sql.unsafe(upsert, [logId, ...columns])
   })
 
-  /** Stores the missing parts of the tree of the first `size` events, and signs, stores and returns its checkpoint. */
+  /**
+   * Stores the missing parts of the tree over the first `size` events. Then signs and stores a checkpoint of this size, and returns
+   * its text.
+   */
   const signed = (size: number) =>
     sql.withTransaction(
       Effect.gen(function* () {
@@ -200,7 +215,10 @@ const upsert = `INSERT INTO vatproof.tiles (log_id, level, index, hashes)
   SELECT $1::smallint, level, index, hashes FROM unnest($2, $3, $4) AS t(level, index, hashes)
   ON CONFLICT (log_id, level, index) DO UPDATE SET hashes = excluded.hashes`
 
-/** Returns a tile with the hashes added; null if the tile has them already. Fails if the stored hashes differ. */
+/**
+ * Returns the tile with the hashes of the growth added; null if the tile already has these hashes. Fails if a stored hash differs
+ * from the growth.
+ */
 const completed = ({ hashes, index, level, offset }: Growth, stored: Uint8Array) => {
   const start = offset * hashLength
   const existing = stored.subarray(start, start + hashes.length)

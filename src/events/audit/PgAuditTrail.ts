@@ -1,4 +1,7 @@
-/** Serves auditors, and owners of receipts: finds events with EventIndex, and proves that an event is in the signed log. */
+/**
+ * Serves auditors and owners of receipts: searches events with the projection `vatproof.event_index`, and proves that an event is
+ * in the signed log.
+ */
 import { Effect, Layer, Option, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/audit/Auditor.ts"
 import {
@@ -30,9 +33,12 @@ import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Pause between checks for a checkpoint that covers the event. */
+/** A request for a proof reads the newest checkpoint at this interval, until the checkpoint covers the event. */
 const pollEvery = "100 millis"
-/** Maximum number of checks for that checkpoint: a request for a proof waits up to 3 s. */
+/**
+ * Maximum number of retries while a request for a proof waits for a checkpoint that covers the event. The request therefore waits
+ * up to 3 s.
+ */
 const looks = 30
 
 const make = Effect.gen(function* () {
@@ -74,8 +80,9 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Returns the newest checkpoint once it covers the position. Waits about 3 s at most, and not at all if the service has no keys; then
-   * fails with NotSignedYet. A new event is signed within about a second.
+   * Returns the newest checkpoint if it covers the position. Otherwise retries for about 3 s, because the notary signs a new event
+   * within about a second. Does not retry if the service has no keys to sign. Fails with NotSignedYet if no checkpoint covers the
+   * position.
    */
   const covering = (position: number) =>
     proofs.newest.pipe(
@@ -123,7 +130,7 @@ const rowWith = (documents: ReadonlyMap<number, string | null>, keys: ReadonlyMa
 const lineWith = (documents: ReadonlyMap<number, string | null>) => (event: StoredEvent) =>
   EventLine.format(event, documents.get(event.position))
 
-/** Serves proofs, checkpoints and tiles. A request fails with EVIDENCE_ALTERED if the stored data differs from what was signed. */
+/** Serves proofs, checkpoints and tiles. A request fails with EVIDENCE_ALTERED if the stored data differs from the signed data. */
 const makeProofs = Effect.gen(function* () {
   const { newest, prove, tile } = yield* EventProofs.make
   const { refuse } = yield* Integrity
@@ -148,7 +155,10 @@ const makeAllow = (search: EventSearch.EventSearch) =>
     return keyId === null ? null : ({ ...filter, accountId, keyId } satisfies AuditFilter)
   })
 
-/** Returns the requested event if the reader may see it. An API key may see its own receipts. */
+/**
+ * Creates a function that returns the requested event if the reader is allowed to read it. The only events that an API key is
+ * allowed to read are its own receipts.
+ */
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   const events = yield* EventStore
   const { upToDate } = yield* Projections
@@ -182,7 +192,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
 
 type Reading = Parameters<typeof AuditLogRead.make>[0]
 
-/** Creates a function that records as an event what an auditor reads. */
+/** Creates a function that appends the event `AuditLogRead`, which records that an auditor reads data of the log. */
 const makeRecord = Effect.map(EventStore, (events) => {
   const nothing = {
     position: null,

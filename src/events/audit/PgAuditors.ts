@@ -1,4 +1,7 @@
-/** Adds, lists, revokes and identifies auditors. The append updates their table, so all replicas reject a revoked token at once. */
+/**
+ * Adds, lists, revokes and identifies auditors. The transaction that appends an event also updates the table `vatproof.auditors`,
+ * so all replicas reject a revoked token at once.
+ */
 import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AuditorAdded, AuditorRevoked, auditorStream, generateToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
@@ -84,7 +87,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
     execute: (hash) => sql`SELECT ${columns} FROM vatproof.auditors WHERE token_sha256 = decode(${hash}, 'hex')`
   })
 
-  // Compares text, so that a malformed id is an unknown auditor instead of a database error.
+  // Compares the id as text. A malformed id therefore matches no auditor; as a UUID it would cause a database error.
   const byId = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,

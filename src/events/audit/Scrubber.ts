@@ -1,7 +1,8 @@
 /**
- * Verifies the whole log again and again at a low rate, on one replica at a time. Compares each event with its stored leaf hash, each
- * tile with the tile above it, the root with the newest checkpoint, and each personal document with the digest in its event. At the end
- * of a pass it compares the projections with the events. A finding raises an alert; `vatproof audit verify` gives the details.
+ * The scrubber verifies the whole log repeatedly at a low rate, on one replica at a time. It compares each event with its stored
+ * leaf hash, each tile with the tile above it, and the root of the tree with the newest checkpoint. It compares each personal
+ * document with the digest in its event. At the end of a pass it compares the projections with the events. A finding raises an
+ * alert; `vatproof audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -20,22 +21,28 @@ import { hashesIn, type Tile, tileWidth, widthAt } from "#events/merkle/Tiles.ts
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** `tiles` is the number of tiles per batch, `every` the pause between batches, and `rest` the pause between passes. */
+/**
+ * The speed of the scrubber. It verifies the events of `tiles` tiles, pauses for `every`, and verifies the next tiles. After a pass
+ * over the whole log it pauses for `rest`.
+ */
 export interface ScrubPace {
   readonly tiles: number
   readonly every: Duration.Duration
   readonly rest: Duration.Duration
 }
 
-/** Verifies a million events in 40 minutes. A batch takes the database and the replica about 10 ms: less than 1 % of a core. */
+/**
+ * At this speed the scrubber verifies a million events in 40 minutes. Two tiles take about 10 ms of work in the database and on the
+ * replica, which is less than 1 % of a CPU core.
+ */
 export const usualPace: ScrubPace = { tiles: 2, every: Duration.millis(1_200), rest: Duration.minutes(10) }
 
 const retryFor = "3 seconds"
-/** Number of batches after which the scrubber stores its progress. */
+/** The scrubber stores its progress after this number of steps. One step verifies `ScrubPace.tiles` tiles. */
 const keepEvery = 16
-/** Lease of the scrubbing replica. After its end another replica continues from the stored progress. */
+/** Duration of the scrubber's lease. After a lease has expired, another replica continues from the stored progress. */
 const leaseMs = 120_000
-/** Maximum number of findings that a pass logs one by one. */
+/** Maximum number of findings that one pass of the scrubber logs. */
 const loggedAtMost = 20
 
 const position = Metrics.gauge("vatproof.scrub.position", {
@@ -89,7 +96,10 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-/** Creates a function that verifies the events and tiles of a range and returns the findings. The log has `signed` signed events. */
+/**
+ * Creates a function that verifies the events and tiles of a range of positions, and returns its findings. `signed` is the number
+ * of signed events in the log.
+ */
 const makeVerifyTiles = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
@@ -97,7 +107,10 @@ const makeVerifyTiles = Effect.gen(function* () {
   const { readTiles } = yield* TreeStore
   const nodeOf = (tile: ReadonlyArray<Hash>) => root(sha256, append(sha256, empty, tile).tree)
 
-  /** Compares the root of a full tile with the hash that the tile above has for it, and continues upwards while the tiles are full. */
+  /**
+   * Computes the root of a full tile, and compares it with the stored hash in the tile above. If this hash is the last one of the
+   * tile above, continues with that tile.
+   */
   const verifyAbove = Effect.fnUntraced(function* (tile: Tile, hashes: ReadonlyArray<Hash>, signed: number) {
     let below = { ...tile, hashes }
     while (below.hashes.length === tileWidth) {
@@ -204,7 +217,8 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       yield* Effect.sleep(every)
     }
     yield* lease.keep(0)
-    // Comparing the projections of a long log takes longer than the lease, so the lease is renewed meanwhile.
+    // The comparison of the projections can take longer than the lease. Therefore the scrubber renews the lease during the
+    // comparison.
     const renewal = Effect.forever(Effect.delay(lease.keep(0), leaseMs / 4))
     yield* report(yield* Effect.raceFirst(verifyTables, renewal))
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)

@@ -1,4 +1,7 @@
-/** Formats the result of an auditor's search as CSV (RFC 4180): the columns of an export's events.csv and of its personal.csv. */
+/**
+ * Formats the result of an auditor's search as CSV (RFC 4180). A row has the columns of the tables events.csv and personal.csv of
+ * an export.
+ */
 import {
   eventTable,
   type ExportTable,
@@ -18,7 +21,10 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 const delimiter = ","
 
 const [, ...ofDocuments] = personalTable.columns
-/** The columns of events.csv. Account and prefix come from the API key, because the event of a validation names only its key. */
+/**
+ * The columns of events.csv, with the account and the prefix of the API key added. The event of a validation names only the id of
+ * its API key.
+ */
 const ofEvents = eventTable.columns.flatMap((column) =>
   column.name === "account_id" ? ofKey : column.name === "key_id" ? [] : [column]
 )
