@@ -1,7 +1,7 @@
 /**
  * Witness cosignatures as C2SP tlog-cosignature defines them (c2sp.org/tlog-cosignature, read 2026-11-23), Ed25519 only
- * (`cosignature/v1`). A cosignature has a time. It states that until then the witness saw no larger checkpoint of the log, and that the
- * checkpoint extends all smaller checkpoints that the witness saw.
+ * (`cosignature/v1`). A cosignature contains a time. It states that the witness had seen no larger checkpoint of the log before
+ * this time. It also states that the checkpoint extends all smaller checkpoints that the witness had seen.
  */
 import { type Array as Arr, DateTime, Option, Result, Schema } from "effect"
 import { parseCount } from "#events/merkle/Checkpoint.ts"
@@ -24,7 +24,7 @@ export class CosignatureForged extends Schema.TaggedError<CosignatureForged>()("
   }
 }
 
-/** A cosignature states that the note's text existed at this time. */
+/** The name of a witness, and the time of its cosignature. The text of the note existed at this time. */
 export interface Cosignature {
   readonly witness: string
   readonly at: DateTime.Utc
@@ -44,7 +44,10 @@ export const parseWitnesses = (
 ): Result.Result<Arr.NonEmptyReadonlyArray<Verifier>, MalformedKey> =>
   everyKey(texts, (text) => parseVerifier(crypto, text.trim(), keyType.cosignature))
 
-/** Returns the key as a witness key. Its id differs from the id of the same key as a log key. */
+/**
+ * Returns a key as a witness key, with the signature type of cosignatures. Its key id differs from the id of the same key as a log
+ * key, because the id depends on the signature type.
+ */
 export const witnessOf = <Key extends Verifier>(crypto: PureCrypto, key: Key): Key => withType(crypto, key, keyType.cosignature)
 
 /** Returns the note with a cosignature added. `witness` comes from `witnessOf`. The caller must have verified the checkpoint. */

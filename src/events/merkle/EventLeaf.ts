@@ -1,9 +1,9 @@
 /**
  * The leaf of an event: the canonical JSON (RFC 8785) of its envelope, with SHA-256 digests in place of data and metadata. A leaf
- * can be published without the data, and the data can be verified against it later.
+ * can be published without the data, and the data can be verified against the leaf later.
  *
- * The keys are fixed and written by hand in sorted order, three times faster than sorting them for each event. A test compares
- * the result with the general encoder.
+ * The code contains the JSON keys of a leaf in sorted order, which is three times faster than sorting them for each event. A test
+ * compares the result with CanonicalJson.encode.
  */
 import { Result, Schema } from "effect"
 
@@ -30,7 +30,7 @@ export interface EventEnvelope {
   readonly metadata_sha256: string
 }
 
-/** A field of the envelope is malformed, so its leaf would be ambiguous. */
+/** A field of the envelope is malformed, so the leaf of the event would be ambiguous. */
 export class MalformedEnvelope extends Schema.TaggedError<MalformedEnvelope>()("MalformedEnvelope", {
   position: Schema.Number,
   field: Schema.String
@@ -68,7 +68,10 @@ const malformedField = (event: EventEnvelope): keyof EventEnvelope | undefined =
 
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0
 
-/** An envelope has three of these texts. Even if JSON escapes each character to six, the leaf stays far below 64 KiB. */
+/**
+ * Returns true for a text that a leaf can contain. An envelope has three such texts: `stream_id`, `type` and `meter_id`. Even if
+ * JSON escapes each character to six characters, the leaf stays far below 64 KiB.
+ */
 const isText = (value: string) => value.length <= 2048 && value.isWellFormed()
 
 /** Returns the leaf as text, the input of `MerkleTree.leafHash`. */

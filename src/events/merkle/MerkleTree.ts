@@ -33,7 +33,7 @@ export interface Tree {
 
 export const empty: Tree = { size: 0, peaks: [] }
 
-/** Returns SHA-256(0x00 ‖ leaf). Hashes a string in its UTF-8 form, which is faster than bytes. */
+/** Returns SHA-256(0x00 ‖ leaf). A string is hashed in its UTF-8 form, which is faster than hashing a byte array. */
 export const leafHash = (sha256: Sha256, leaf: Uint8Array | string): Hash => {
   if (typeof leaf === "string") return sha256(`\u0000${leaf}`)
   const message = new Uint8Array(leaf.length + 1)

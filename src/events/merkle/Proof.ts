@@ -90,7 +90,7 @@ export const verify = (
     return yield* Result.fail(
       new ProofRefused({
         reason: "not_included",
-        message: `The leaf differs from the leaf at position ${index} of ${checkpoint.origin}`
+        message: `The leaf differs from the signed leaf at position ${index} of the log ${checkpoint.origin}`
       })
     )
   })

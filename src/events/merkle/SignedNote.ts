@@ -20,7 +20,7 @@ export class NoteRefused extends Schema.TaggedError<NoteRefused>()("NoteRefused"
 export interface Signature {
   readonly name: string
   readonly id: number
-  /** The bytes after the key id; their form depends on the key type. */
+  /** The signature itself, without the key id before it. The format depends on the type of the key. */
   readonly bytes: Uint8Array
 }
 
@@ -76,8 +76,8 @@ const readSignature = (line: string): Option.Option<Signature> =>
   })
 
 /**
- * Returns the text of a note if at least one of `verifiers` signed it and all their signatures are valid. Ignores signatures of
- * other keys, as the specification requires.
+ * Returns the text of a note if at least one of `verifiers` signed it, and all signatures by these keys are valid. Ignores
+ * signatures by other keys, as the specification requires.
  */
 export const open = (crypto: PureCrypto, note: string, verifiers: ReadonlyArray<Verifier>): Result.Result<string, NoteRefused> =>
   Result.flatMap(parse(note), ({ text, signatures }) => {

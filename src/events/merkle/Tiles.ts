@@ -36,7 +36,10 @@ const indexPath = (index: number): string => {
 
 const pathPattern = /^tile\/(?<level>\d{1,2})\/(?<index>(?:x\d{3}\/){0,5}\d{3})(?:\.p\/(?<width>\d{1,3}))?$/u
 
-/** Parses the path of a tile. None if the text is not exactly the path that `path` returns. Vatproof serves no entry bundles. */
+/**
+ * Parses the path of a tile. Returns none if the text is not exactly a path that `path` returns. The paths of entry bundles also
+ * give none, because Vatproof serves no entry bundles.
+ */
 export const parsePath = (text: string): Option.Option<Tile> => {
   const { level, index, width } = pathPattern.exec(text)?.groups ?? {}
   if (level === undefined || index === undefined) return Option.none()

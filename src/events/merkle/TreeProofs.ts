@@ -2,10 +2,11 @@
  * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes in the order from the
  * leaf to the root.
  *
- * Each hash of a proof covers a range of leaves. The prover computes these hashes from stored nodes, and the verifier combines them to
- * the root. Both compute the ranges with the same code.
+ * Each hash of a proof covers a range of leaves. The prover computes these hashes from stored nodes, and the verifier combines them
+ * to the root. Both compute the ranges with the same code.
  *
- * A proof can be valid for several tree sizes with the same root. Therefore take size and root from the same signed checkpoint.
+ * A proof can be valid for several tree sizes with the same root. A verifier must therefore take size and root from the same signed
+ * checkpoint.
  */
 import { Effect, Result, Schema } from "effect"
 import type { Sha256 } from "#domain/kernel/Crypto.ts"
