@@ -14,7 +14,7 @@ import { LogSigner } from "#events/notary/LogSigner.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 
-/** A checkpoint with the note it was parsed from. */
+/** A parsed checkpoint, with the note that contains it. */
 export interface OpenCheckpoint extends Checkpoint.Checkpoint {
   readonly note: string
 }
@@ -39,7 +39,8 @@ export const make = Effect.gen(function* () {
     const stored = yield* tree.newest
     if (Option.isNone(stored)) return Option.none<OpenCheckpoint>()
     const { note } = stored.value
-    // The notary verifies the newest checkpoint at its start, so an invalid checkpoint was stored after the notary started.
+    // The notary verified the newest checkpoint when it started. If a checkpoint is invalid, it was therefore stored after this
+    // start.
     const opened = yield* Effect.fromResult(open(note)).pipe(
       Effect.mapError(({ message }) => altered(`The newest checkpoint does not belong to this log: ${message}`))
     )

@@ -1,6 +1,7 @@
 /**
  * Computes leaf hashes inside the database, which then sends 32 bytes per event instead of the event. The notary, the scrubber and
- * `audit verify --fast` use them. The full verification and the start of the notary compute the leaves from the events.
+ * `audit verify --fast` use these hashes. `audit verify` without `--fast`, and the notary when it starts, compute the leaf hashes
+ * from the events instead.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -29,12 +30,17 @@ const leaf = `'{"causation_id":' || ${idOrNull("causation_id")} || ',"correlatio
   || ',"trace_id":' || ${idOrNull("encode(trace_id, 'hex')")} || ',"type":' || ${textOrNull("type")}
   || ',"units":' || units || ',"version":' || version || '}'`
 
-/** SQL: true if EventLeaf.leafText accepts the event. The column types guarantee its other conditions. */
+/**
+ * SQL: true if EventLeaf.leafText would accept the event. The condition omits the checks whose result the column types guarantee.
+ */
 const sound = `log_id >= 0 AND version >= 0 AND schema_version >= 0 AND position + version <= ${Number.MAX_SAFE_INTEGER}
   AND octet_length(stream_id) <= 2048 AND octet_length(type) <= 2048 AND coalesce(octet_length(meter_id) <= 2048, true)
   AND least(occurred_at, recorded_at) >= '0001-01-01T00:00:00Z' AND greatest(occurred_at, recorded_at) < '9999-12-31T00:00:00Z'`
 
-/** SQL: the number of events, whether all are sound, and their leaf hashes (RFC 6962) in the order of positions. */
+/**
+ * SQL: the number of events, a boolean that is true if all events meet the condition `sound`, and the leaf hashes (RFC 6962) in the
+ * order of positions.
+ */
 const columns = `count(*) AS found, coalesce(bool_and(${sound}), false) AS sound,
   coalesce(string_agg(sha256('\\x00'::bytea || convert_to(${leaf}, 'UTF8')), ''::bytea ORDER BY position), ''::bytea) AS hashes`
 
@@ -68,7 +74,8 @@ export const make = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ from, to }: Range) {
     const hashes = yield* computed({ from, to })
     if (hashes !== null) return hashes
-    // Reads the events to name the first missing or malformed event. May succeed, because the SQL condition `sound` is stricter.
+    // Reads the events, so that the error names the first missing or malformed event. This read can also succeed, because the SQL
+    // condition `sound` rejects some events that leafText accepts.
     return yield* Effect.fromResult(leafHashes(crypto, yield* events.read(from, to - from), { from, to }))
   })
 })

@@ -46,7 +46,10 @@ const distinct = <A extends Verifier>(keys: Arr.NonEmptyReadonlyArray<A>) =>
 
 const isSigner = (key: Signer | Verifier): key is Signer => "sign" in key
 
-/** Parses the texts of keys: at least one signing key, and the public keys of former signing keys. Keys without a name get `logName`. */
+/**
+ * Parses a list of keys: at least one signing key, and the public keys of former signing keys. A key without a name gets the name
+ * `logName`.
+ */
 export const parseKeys = (crypto: PureCrypto, texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>, logName: string) =>
   Result.gen(function* () {
     const keys = yield* everyKey<Redacted.Redacted, Signer | Verifier>(texts, (text) =>
@@ -58,7 +61,7 @@ export const parseKeys = (crypto: PureCrypto, texts: Arr.NonEmptyReadonlyArray<R
     return { keys, signing }
   })
 
-/** Parses the texts of the keys of one log. */
+/** Parses a list of keys that must all belong to one log. */
 export const keysOf = (
   crypto: PureCrypto,
   texts: Arr.NonEmptyReadonlyArray<Redacted.Redacted>,
@@ -71,7 +74,10 @@ export const keysOf = (
     return { name: signers[0].name, signers, verifiers }
   })
 
-/** `name` is the name for a log that was never signed; a signed log keeps the name in its checkpoints. Without `keys` the log is not signed. */
+/**
+ * `name` is the name of a log without checkpoints. A signed log keeps the name in its checkpoints. Without `keys` the log is not
+ * signed.
+ */
 export interface LogSignerOptions {
   readonly keys: Option.Option<Arr.NonEmptyReadonlyArray<Redacted.Redacted>>
   readonly name: string

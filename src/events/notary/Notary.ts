@@ -1,6 +1,6 @@
 /**
- * The notary adds the leaves of new events to the Merkle tree and signs a checkpoint with its root, about once a second while the log
- * grows. It runs in the background on one replica. If this replica dies, another one takes over within seconds.
+ * The notary adds the leaves of new events to the Merkle tree and signs a checkpoint with the root of the tree, about once a second
+ * while the log grows. It runs in the background on one replica. If this replica dies, another one takes over within seconds.
  */
 import { Effect, Layer, Ref, Schedule, Schema } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
@@ -20,9 +20,12 @@ import * as Pacer from "#events/database/Pacer.ts"
 /** Interval between two checkpoints while the log grows. An event is signed about this long after its append. */
 const pollInterval = "1 second"
 const pauseAfterFailure = "5 seconds"
-/** Another replica takes over from a dead notary after this time. */
+/** Duration of the notary's lease. If the replica with the lease dies, another replica takes over after this time. */
 const leaseMs = 4_000
-/** Maximum number of events that one statement hashes (6 µs per event): in normal operation, and with a backlog. */
+/**
+ * Maximum number of events that one SQL statement hashes (6 µs per event). The larger number applies while the notary is far behind
+ * the log.
+ */
 const liveBatchSize = 512
 const backlogBatchSize = 1_024
 /** Maximum number of events that one checkpoint adds. */
@@ -54,7 +57,7 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
-  // The first checkpoint covers the empty log. Therefore a log that has events but no checkpoint is refused.
+  // The first checkpoint covers the empty log. Therefore the notary refuses a log that has events but no checkpoint.
   const recognised = yield* log.recognise(yield* loadSeen)
   if (recognised.note === null) yield* lease.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
   const start = recognised.note === null ? yield* log.follow(empty) : recognised
@@ -65,7 +68,8 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
 
   const sign = Effect.fnUntraced(function* (head: number, size: number, pace: Pacer.Pacer) {
     const before = yield* Ref.get(current)
-    // If another replica has signed a newer checkpoint, continues with its tree, which must extend the tree of this replica.
+    // If another replica has signed a newer checkpoint, the notary continues with the tree of that checkpoint. That tree must
+    // extend the tree that this replica knows.
     const tree = before.size === size ? before : (yield* log.follow(before)).tree
     const grown = yield* grow(tree, Math.min(head, tree.size + maxEventsPerCheckpoint), pace)
     const next = yield* checkpointOf(grown.tree)
@@ -92,7 +96,8 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : forked(error.message)))
   )
 
-  // Finalizers run in reverse order. Because this one is registered before the fork, it releases the lease after the loop has ended.
+  // Finalizers run in reverse order of their registration. This finalizer is registered before the loop is forked, so it releases
+  // the lease after the loop has ended.
   yield* Effect.addFinalizer(() => Effect.ignore(lease.release))
   yield* Effect.forkScoped(keepIterating(iteration, integrity))
 })
@@ -105,7 +110,7 @@ const makeGrow = Effect.gen(function* () {
   const leafHashes = yield* LeafHashes.make
 
   return Effect.fnUntraced(function* (tree: Tree, to: number, pace: Pacer.Pacer) {
-    // Groups the new nodes of each batch by tile at once, because retaining thousands of small node objects is expensive.
+    // Groups the new nodes by tile after each read, because keeping thousands of small node objects is expensive.
     const parts: Array<Growth> = []
     let grown = tree
     while (grown.size < to) {

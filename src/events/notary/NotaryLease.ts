@@ -30,7 +30,7 @@ const { bytea, int2, int4, int8 } = elementType
 
 const notarizeStatement = "SELECT vatproof.notarize($1::smallint, $2, $3, $4, $5, $6, $7, $8) AS stored"
 
-/** `holder` is the id of this replica. */
+/** Creates the functions that claim and release the lease. `holder` is the id of this replica. */
 export const make = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
 
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (holder: string) {
     release: sql`SELECT vatproof.release_notary(${logId}::smallint, ${holder}::uuid)`.pipe(QueryPolicy.withRetry("0 millis")),
     /**
      * Stores a checkpoint and its tiles, and returns true. Returns false and stores nothing if the newest checkpoint does not have
-     * `from` events, for example after an earlier attempt that stored the checkpoint but whose response was lost.
+     * `from` events. This happens, for example, if an earlier attempt stored the checkpoint but its response was lost.
      */
     notarize: ({ from, growths, note, size }: SignedUpdate) => {
       const rows = growths.map(({ hashes, index, level, offset }) => ({ level, index: BigInt(index), offset, hashes }))

@@ -26,7 +26,7 @@ export interface SeenCheckpoint {
   readonly at: string
 }
 
-/** The beginning of the log that was signed before: its first `size` events have this Merkle root. */
+/** The part of the log that was signed earlier: its first `size` events have this Merkle root. */
 interface KnownHistory {
   readonly size: number
   readonly root: Hash
@@ -54,8 +54,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   const { load, read } = yield* makeLoad(keys)
   const { compare, requireNew } = yield* makeComparison
 
-  // `counting` has the keys whose signatures the notary accepts. After the first signature of a current key, the notary rejects former
-  // keys, because a holder of a former key could sign a forged log, which the notary would then continue.
+  // `counting` has the keys whose signatures the notary accepts. After the first signature by a current key, the notary rejects
+  // former keys. Otherwise a holder of a former key could sign a forged log, and the notary would continue this log.
   const isOurs = (note: string) => Checkpoint.signersOf(crypto, note, keys.signers).length > 0
   const counting = yield* Ref.make<Verifiers>(keys.verifiers)
   const loadFrom = Effect.fnUntraced(function* (history: KnownHistory) {
@@ -71,8 +71,8 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
 
   return {
     /**
-     * Returns the signed tree and its checkpoint if the log extends every checkpoint in `seen`, which this machine stored. The note is
-     * null if the log is empty and was never signed.
+     * Returns the signed tree and its checkpoint if the log extends every checkpoint in `seen`. This machine stored the checkpoints
+     * in `seen` outside the database. The returned note is null if the log is empty and was never signed.
      */
     recognise: Effect.fn("NotaryRefusals.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
     }),
     /** Returns the current signed tree and its checkpoint if this tree extends `tree`, which was signed before. */
     follow: (tree: Tree) => loadFrom(historyOf(sha256, tree)),
-    /** Rejects checkpoints from now on that only former keys signed. */
+    /** After this call, a checkpoint that only former keys signed is rejected. */
     trustSigners: Ref.set(counting, keys.signers)
   }
 })
@@ -94,7 +94,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
   const tree = yield* TreeStore
   const { sha256 } = crypto
 
-  /** Parses a checkpoint that one of the log's keys signed. */
+  /** Parses a checkpoint. Fails unless one of the log's keys signed it. */
   const read = (note: string, verifiers: Verifiers = keys.verifiers) =>
     Effect.fromResult(Checkpoint.open(crypto, note, { origin: keys.name, verifiers })).pipe(
       Effect.mapError(({ message }) =>
@@ -135,7 +135,7 @@ const makeLoad = Effect.fnUntraced(function* (keys: LogKeys) {
   return { load, read }
 })
 
-/** Creates the comparisons of the end of the log with the signed tree. */
+/** Creates the functions that compare the newest events of the log with the signed tree. */
 const makeComparison = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
@@ -161,8 +161,8 @@ const makeComparison = Effect.gen(function* () {
   const endAfter = (size: number) => findEnd(size).pipe(QueryPolicy.withRetry(retryFor))
 
   /**
-   * Fails if the log lost signed events, or if its last signed events differ from the stored tree. Compares up to 256 events only;
-   * `audit verify` compares all.
+   * Fails if signed events or newer checkpoints seem to be missing, or if the last signed events differ from the stored tree.
+   * Compares at most the last 256 signed events; `audit verify` compares all events.
    */
   const compare = Effect.fn("NotaryRefusals.compare")(function* ({ size }: Tree) {
     const end = yield* endAfter(size)
@@ -188,7 +188,7 @@ const makeComparison = Effect.gen(function* () {
     if (different !== -1) return yield* forked(`The event at position ${from + different} differs from the signed event`)
   })
 
-  /** Fails if the log has no checkpoint although it has events. */
+  /** Fails unless the log is new, without events and without a stored tree. Called for a log that has no checkpoint. */
   const requireNew = Effect.fn("NotaryRefusals.requireNew")(function* () {
     const { head, last, surplus } = yield* endAfter(0)
     if (head === 0n && last === -1n && !surplus) return

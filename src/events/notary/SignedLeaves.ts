@@ -20,7 +20,8 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const integrity = yield* Integrity
 
-  // One statement reads tiles and newest checkpoint from one snapshot. LIMIT keeps the planner from a join that reads all tiles.
+  // One statement reads the tiles and the newest checkpoint, so that both come from the same snapshot of the database. LIMIT keeps
+  // the planner from choosing a join that reads all tiles.
   const findLeaves = SqlSchema.findAll({
     Request: Schema.Array(Schema.BigInt),
     Result: Row,
@@ -38,8 +39,8 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Returns the events unchanged. The request fails with EVIDENCE_ALTERED if an event differs from its signed leaf. Events that are
-   * not signed yet are accepted. The caller must bound their number.
+   * Verifies the events and returns them unchanged. The request fails with EVIDENCE_ALTERED if an event differs from its signed
+   * leaf. Events that are not signed yet are accepted. The caller must limit the number of events.
    */
   const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
     if (events.length === 0) return events

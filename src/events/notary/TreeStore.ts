@@ -23,7 +23,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { sha256 } = yield* Crypto
 
-  // LIMIT keeps the planner from a join that reads all tiles.
+  // LIMIT keeps the planner from choosing a join that reads all tiles.
   const findTiles = SqlSchema.findAll({
     Request: Schema.Struct({ levels: Schema.Array(Schema.Int), indexes: Schema.Array(Schema.Int) }),
     Result: Schema.Struct({ level: Schema.Int, index: Schema.BigInt, hashes: Schema.Uint8Array }),

@@ -14,12 +14,15 @@ import { proveConsistency, verifyConsistency } from "#events/merkle/TreeProofs.t
 /** The witness must not cosign the checkpoint; the message says why. */
 export class WitnessRefused extends Schema.TaggedError<WitnessRefused>()("WitnessRefused", { message: Schema.String }) {}
 
-/** The log to cosign did not return the requested checkpoint or tile. */
+/** The log did not return the checkpoint or tile that the witness requested. */
 export class LogUnreadable extends Schema.TaggedError<LogUnreadable>()("LogUnreadable", { message: Schema.String }) {}
 
 const refused = (message: string) => new WitnessRefused({ message })
 
-/** `note` is the new checkpoint, `last` the checkpoint that the witness cosigned last (null before the first). `readTiles` returns untrusted tiles. */
+/**
+ * `note` is the new checkpoint. `last` is the checkpoint that the witness cosigned last, or null if it has not cosigned a
+ * checkpoint yet. `readTiles` returns tiles that the witness does not trust.
+ */
 export interface WitnessQuestion<R> {
   readonly verifiers: Verifiers
   readonly last: string | null
