@@ -22,16 +22,6 @@ export interface LogSection {
   readonly leaves: ReadonlyArray<Hash>
 }
 
-/**
- * The state of a stream after the events that were compared so far: its newest version, and the positions of its first and last
- * event.
- */
-export interface StreamEnd {
-  version: number
-  readonly first: number
-  last: number
-}
-
 /** The roots of two Merkle trees: one of the stored leaf hashes, and one of the leaf hashes that were computed from the events. */
 export interface LogRoots {
   readonly ofLeaves: Hash
@@ -69,25 +59,21 @@ const nothing: Hash = new Uint8Array(32)
  * with the preceding event of the log. `begins` is true if the comparison starts at position 0.
  */
 const makeNeighbours = (findings: Findings, begins: boolean) => {
-  const streams = new Map<string, StreamEnd>()
+  // The newest version of each stream.
+  const versions = new Map<string, number>()
   let isWhole = begins
   let recordedAt = ""
 
   const compare = (event: StoredEvent) => {
     const { position, stream_id, version } = event
-    const stream = streams.get(stream_id)
-    if (stream === undefined) {
-      // The first event of a stream must have version 1. A comparison that does not start at position 0, or that skipped events,
-      // can have missed this event.
-      if (isWhole && version !== 1) findings.add(position, `the stream ${stream_id} begins with version ${version}`)
-      streams.set(stream_id, { version, first: position, last: position })
-    } else {
-      if (version !== stream.version + 1) {
-        findings.add(position, `version ${version} of the stream ${stream_id} follows version ${stream.version}`)
-      }
-      stream.version = version
-      stream.last = position
-    }
+    const before = versions.get(stream_id)
+    versions.set(stream_id, version)
+    if (before !== undefined && version !== before + 1)
+      findings.add(position, `version ${version} of the stream ${stream_id} follows version ${before}`)
+    // The first event of a stream must have version 1. A comparison that does not start at position 0, or that skipped events,
+    // can have missed this event.
+    if (before === undefined && isWhole && version !== 1)
+      findings.add(position, `the stream ${stream_id} begins with version ${version}`)
     if (event.recorded_at < recordedAt)
       findings.add(position, `the event was recorded at ${event.recorded_at}, before the event at the preceding position`)
     recordedAt = event.recorded_at
@@ -102,7 +88,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
     forget: () => {
       isWhole = false
       recordedAt = ""
-      streams.clear()
+      versions.clear()
     }
   }
 }
