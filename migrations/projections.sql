@@ -104,9 +104,9 @@ CREATE TABLE IF NOT EXISTS vatproof.tasks (
   PRIMARY KEY (log_id, task_id),
   CHECK ((state = 'pending') = (closed_by IS NULL))
 ) WITH (fillfactor = 80);
--- Of the indexes of this table, only the primary key starts with log_id. In a small table the planner might use any index with that first column.
--- Tasks that a replica may claim. Tasks that wait for quota are excluded until resume_tasks makes them due. The third column is the batch, or the
--- zero UUID for a single validation.
+-- Of the indexes of vatproof.tasks, only the primary key starts with log_id, because in a small table the planner might use any index that starts
+-- with log_id. The index tasks_open has the tasks that a replica can claim. It excludes tasks that wait for quota until resume_tasks makes them due.
+-- Its third column is the batch, or the zero UUID for a single validation.
 CREATE INDEX IF NOT EXISTS tasks_open ON vatproof.tasks (member_state, account_id, coalesce(batch_id, '00000000-0000-0000-0000-000000000000'::uuid), due_at)
   WHERE closed_by IS NULL AND failure IS DISTINCT FROM 'QUOTA';
 -- Tasks that wait for quota.
@@ -155,10 +155,10 @@ CREATE TABLE IF NOT EXISTS vatproof.event_index (
   receipt_id text COLLATE "C",
   PRIMARY KEY (log_id, position)
 );
--- Nearly all events are VatIdVerified. The indexes by type, account and key exclude them, because such an index would be as large as the log.
--- The VatIdVerified events of a key are found in the stream of the key, by the log's index on stream and version.
--- The index by VAT ID contains all events, ordered by segments of 2^18 positions. New entries go only to the newest segment, so inserts touch only
--- a small part of the index, whatever the size of the log.
+-- Nearly all events are VatIdVerified. The indexes by type, account and key exclude these events, because otherwise each of these indexes would be as
+-- large as the log. The VatIdVerified events of a key are found in the stream of the key, by the index of vatproof.events on stream and version. The
+-- index by VAT ID contains all events about VAT IDs. It is ordered by segments of 2^18 positions, so new entries go only to the newest segment. An
+-- insert therefore touches only a small part of the index, whatever the size of the log.
 CREATE INDEX IF NOT EXISTS event_index_type ON vatproof.event_index (log_id, type, position) WHERE type <> 'VatIdVerified';
 CREATE INDEX IF NOT EXISTS event_index_account ON vatproof.event_index (log_id, account_id, position) WHERE account_id IS NOT NULL AND type <> 'VatIdVerified';
 CREATE INDEX IF NOT EXISTS event_index_key ON vatproof.event_index (log_id, key_id, position) WHERE key_id IS NOT NULL AND type <> 'VatIdVerified';

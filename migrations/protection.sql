@@ -1,7 +1,7 @@
 -- Triggers, partitions, owners and rights. This file runs last whenever another file was applied, so that new objects are protected and have
 -- the right owner. Running it again changes nothing.
 
--- Creates the missing triggers. The partitions of events inherit its row trigger.
+-- Creates the missing triggers. The partitions of vatproof.events inherit the row trigger of this table.
 DO $$
 DECLARE wanted record;
 BEGIN

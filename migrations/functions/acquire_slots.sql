@@ -1,5 +1,6 @@
--- Acquires a slot in each bucket. A bucket has p_limit slots in a sliding window of p_window_ms. If a bucket has no free slot, acquires none and
--- returns the time until every bucket has a free slot. With p_look it only checks and acquires nothing.
+-- Acquires a slot, the right to make one call, in each bucket. A bucket has p_limit slots in a sliding window of p_window_ms. If one of the buckets
+-- has no free slot, the function acquires no slot and returns the time until every bucket has a free slot. With p_look, the function only checks for
+-- free slots and acquires none.
 CREATE OR REPLACE FUNCTION vatproof.acquire_slots(p_bucket text[], p_limit int, p_window_ms bigint, p_look boolean)
 RETURNS TABLE (granted boolean, free_in_ms bigint) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -12,8 +13,8 @@ DECLARE
   wait_ms bigint;
 BEGIN
   IF NOT p_look THEN
-    -- Locks the rows until the commit, and keeps sweep_limits from deleting them. All callers lock in the same order, which prevents
-    -- deadlocks. If this statement waits for another transaction, the following statements see the changes of that transaction.
+    -- This INSERT locks the rows until the commit, so that sweep_limits does not delete them. All callers lock the rows in the same order, which
+    -- prevents deadlocks. If the INSERT waits for another transaction, the following statements see the changes of that transaction.
     INSERT INTO rate_slots AS r (bucket, taken_at, ends_at)
       SELECT DISTINCT wanted, '{}'::timestamptz[], moment + window_length FROM unnest(p_bucket) AS wanted ORDER BY wanted
       ON CONFLICT (bucket) DO UPDATE SET ends_at = greatest(r.ends_at, excluded.ends_at);

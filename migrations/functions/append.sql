@@ -1,31 +1,36 @@
--- Appends a batch of commands in one transaction and one round trip: checks each command, stores the accepted ones, counts calls in their
--- rate windows, and applies the new events to the inline projections.
+-- Appends the commands of one group commit (the batch) in one transaction and one round trip. Checks each command, stores the events of the
+-- accepted commands, counts calls in their rate windows, and applies the new events to the inline projections.
 --
--- One element per event:
---   p_command          number of its command, ascending
+-- Parameters with one element per event:
+--   p_command          number of the event's command, ascending
 --   p_causation        task that the event closes, or null
 --   p_stream_no, p_meter_no, p_minute_no    index in p_streams, p_meters and p_minutes; null without a meter or rate window
 --   p_stream_nth       1 for the first event of its stream in this batch, 2 for the second
--- One element per event, but only the element of a command's first event counts:
+-- Parameters with one element per event, of which the function reads only the element of a command's first event:
 --   p_units, p_cap     units charged to the meter, and the maximum of the meter
 --   p_expected         version that the stream must have, or null
 --   p_epoch            identity epoch at which the caller was identified, or null
---   p_answer_key, p_answer_position         key of the cached answer that the command repeats, and latest.as_of of that answer, or null
---   p_minute_limit     maximum calls in the rate window
--- One element per stream, meter and rate window: its name (p_streams, p_meters, p_minutes). For meters and rate windows also the sum that the
---   batch adds (p_meter_units, p_minute_calls), and the largest value before the batch with which no command exceeds its limit (p_meter_room,
---   p_minute_room).
--- One element per personal document: the index of its event, its bytes, and the end of its retention.
--- p_resent: an event of the batch may be stored already, by an earlier attempt or by another command with the same computed id.
+--   p_answer_key       key of the cached answer that the command repeats, or null
+--   p_answer_position  latest.as_of of that answer when it was cached, or null
+--   p_minute_limit     maximum number of calls in the rate window
+-- Parameters with one element per stream, meter or rate window:
+--   p_streams, p_meters, p_minutes    its name
+--   p_meter_units, p_minute_calls     sum that the batch adds to it
+--   p_meter_room, p_minute_room       largest value before the batch with which no command of the batch exceeds its limit
+-- Parameters with one element per personal document: the index of its event, its bytes, and the end of its retention.
+-- p_resent is true if an event of the batch may be stored already: by an earlier attempt, or by another command with the same computed id.
 --
--- outcomes has one element per command, and is null if all were appended:
---   appended
---   duplicate          stored already: stored_at has the position of its first event, or of another event that closed its task
---   conflict           the version of the stream differs from the expected one
---   identity, answer   a precondition failed: keys or plans have changed, or a newer answer exists
---   rate, quota        the rate window is full; the meter would exceed its cap
--- A call counts in its rate window if it is appended, or rejected for rate or quota. versions, used, taken and ends_in_ms are the values of the
--- streams, meters and rate windows after the batch.
+-- outcomes has one element per command, and is null if all commands were appended:
+--   appended           the events of the command are stored
+--   duplicate          the command is stored already, or its task is closed already: stored_at has the position of the command's first event, or of
+--                      the event that closed the task
+--   conflict           the version of the stream differs from the expected version
+--   identity           a precondition failed: keys or plans have changed
+--   answer             a precondition failed: a newer answer exists
+--   rate               the rate window is full
+--   quota              the meter would exceed its maximum
+-- A call counts in its rate window if the outcome is appended, rate or quota. versions, used, taken and ends_in_ms are the values of the streams,
+-- meters and rate windows after the batch.
 CREATE OR REPLACE FUNCTION vatproof.append(
   p_log smallint, p_resent boolean,
   p_command int[], p_stream_no int[], p_stream_nth int[], p_meter_no int[], p_minute_no int[],
@@ -37,7 +42,7 @@ CREATE OR REPLACE FUNCTION vatproof.append(
   p_document_event int[], p_document text[], p_retain_until timestamptz[]
 ) RETURNS TABLE (head bigint, outcomes text[], stored_at bigint[], versions bigint[], used bigint[], taken bigint[], ends_in_ms bigint[])
 LANGUAGE plpgsql SECURITY DEFINER
--- Forces one plan for all sizes of arrays and tables: index scans of tables, hashes of arrays.
+-- These settings force one query plan for all sizes of arrays and tables: index scans of tables, and hash joins with arrays.
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off SET enable_mergejoin = off SET jit = off
 AS $$
@@ -62,9 +67,9 @@ BEGIN
   present := clock_timestamp();
   moment := greatest(present, moment);
 
-  -- Reads streams, meters and newest answers, and counts the calls of all commands in their rate windows; calls that do not count are subtracted
-  -- below. The names of the windows are sorted, and count_calls locks in the same order, which prevents deadlocks. A window that ends more than
-  -- two minutes from now was opened before the clock was set back.
+  -- Reads the streams, meters and newest answers. Counts the calls of all commands in their rate windows; the calls of rejected commands that do not
+  -- count are subtracted below. The names of the windows are sorted, and count_calls locks windows in the same order, which prevents deadlocks. A
+  -- window that ends more than two minutes from now was opened before the clock was set back. A new window replaces it.
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
     SELECT p_minutes[i], p_minute_calls[i], present + minute FROM generate_series(1, cardinality(p_minutes)) AS i
@@ -82,14 +87,14 @@ BEGIN
         FROM generate_series(1, cardinality(p_answer_key)) AS i)
     INTO names, taken, ends_in_ms, versions, used, is_newest FROM counting c;
   IF names <> p_minutes THEN RAISE 'the INSERT returned the rate windows in another order than p_minutes'; END IF;
-  -- Looks up the ids of the events only if p_resent. The query has no condition on the position, because with one the planner might scan a
-  -- partition by position.
+  -- Looks up the ids of the events only if p_resent is true. The query has no condition on the position, because such a condition might make the
+  -- planner scan a partition by position.
   IF p_resent THEN
     SELECT array_agg((SELECT e.position FROM events e WHERE e.log_id = p_log AND e.event_id = u.event_id) ORDER BY u.ord)
       INTO stored_at FROM unnest(p_event_id) WITH ORDINALITY AS u(event_id, ord);
   END IF;
-  -- A command whose task is closed already is a duplicate as well. Two events of one batch that close the same task have the same id, so a
-  -- unique index rejects the batch.
+  -- A command is also a duplicate if its task is closed already. If two events of one batch close the same task, they have the same id. The unique
+  -- index on event ids then rejects the whole batch.
   IF num_nonnulls(VARIADIC p_causation) > 0 THEN
     stored_at := ARRAY(
       SELECT coalesce(u.stored, CASE WHEN u.task IS NOT NULL THEN
@@ -97,7 +102,7 @@ BEGIN
       FROM unnest(p_causation, stored_at) WITH ORDINALITY AS u(task, stored, ord) ORDER BY u.ord);
   END IF;
 
-  -- If no command can fail, accepts all of them as a set. Otherwise decides command by command, which is slower.
+  -- If no command can fail, accepts all commands together, in one statement. Otherwise decides each command individually, which is slower.
   IF num_nonnulls(VARIADIC p_expected) = 0 AND coalesce(num_nonnulls(VARIADIC stored_at), 0) = 0
     AND known_epoch = ALL (array_remove(p_epoch, NULL)) AND true = ALL (is_newest)
     AND NOT EXISTS (SELECT FROM generate_series(1, cardinality(p_meters)) AS i WHERE used[i] > p_meter_room[i])
@@ -167,8 +172,9 @@ BEGIN
   END IF;
 
   IF p_type && ARRAY['PersonalDataErased', 'PersonalDataHeld', 'PersonalDataReleased'] THEN PERFORM change_documents(p_log, head, next); END IF;
-  -- Tells project() whether the batch only repeats cached answers. The data of a new answer starts with the prefix '{"answer":{'. One search of
-  -- the joined data is faster than a comparison of each element. If the search finds the prefix within a text, project() only takes longer.
+  -- The last argument tells project() whether all events of the batch repeat cached answers and close no task. The data of an event with a new answer
+  -- starts with '{"answer":{'. One search of the joined data is faster than a comparison of each element. If the joined data contains this text
+  -- elsewhere, the argument is false, and project() only takes longer.
   PERFORM project(p_log, head, next,
     'VatIdVerified' = ALL (p_type) AND num_nonnulls(VARIADIC p_causation) = 0 AND strpos(array_to_string(p_data, ''), '{"answer":{') = 0);
   UPDATE logs SET next_position = next, last_recorded_at = moment WHERE log_id = p_log;

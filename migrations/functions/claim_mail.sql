@@ -1,5 +1,6 @@
--- Settles due mails that need no further attempt, and claims at most one due mail. Returns the changed rows: settled mails without address and
--- token, the claimed mail with both. Also deletes mails that were settled 30 days ago. Any number of replicas may call it concurrently.
+-- Settles due mails that need no further attempt, because their token has expired or their account was verified meanwhile. Then claims at most one
+-- due mail. Returns all these mails: a settled mail without its address and token, which the function erases; the claimed mail with its address and
+-- token. Also deletes mails that were settled more than 30 days ago. Any number of replicas can call the function concurrently.
 CREATE OR REPLACE FUNCTION vatproof.claim_mail(p_claim uuid, p_lease_ms bigint)
 RETURNS TABLE (mail_id uuid, purpose text, state text, email text, token text, requested_at timestamptz, expires_at timestamptz, attempts int)
 LANGUAGE plpgsql SECURITY DEFINER

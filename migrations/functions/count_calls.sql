@@ -1,9 +1,10 @@
--- Counts calls in their rate windows and reads meters, for calls that no append counts: before a source is called, and for refused requests. If
--- keys or plans have changed since a caller was identified (p_epoch differs from the identity epoch), counts nothing and returns only epoch.
+-- Counts calls in their rate windows and reads meters. It serves calls that vatproof.append does not count: a call that needs a source is counted
+-- before the source is asked, and a refused request stores no event. If keys or plans have changed since a caller was identified (p_epoch differs
+-- from the identity epoch), the function counts nothing and returns only epoch.
 --
--- p_epoch has one element per caller, null for a caller without a key. p_meters has the names of the meters to read. p_minutes (sorted) and
--- p_minute_calls have one element per rate window. Returns one element per meter (used), and one per rate window after these calls (taken,
--- ends_in_ms).
+-- p_epoch has one element per caller, null for a caller without a key. p_meters has the names of the meters to read; used has their values. p_minutes
+-- (sorted names of rate windows) and p_minute_calls (numbers of calls) have one element per rate window. taken is the number of calls in each window,
+-- including these calls. ends_in_ms is the time until each window ends.
 CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[], p_minutes text[], p_minute_calls bigint[])
 RETURNS TABLE (epoch bigint, used bigint[], taken bigint[], ends_in_ms bigint[]) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan

@@ -1,7 +1,7 @@
--- Creates missing partitions, up to two partitions ahead of the current partition, so that an append always finds its partition. Returns the
--- number of created partitions. A partition has 2^26 positions. Creating one needs a lock on the whole log, and while it waits for the lock, all
--- later queries wait. The short lock_timeout prevents a long read, such as a dump or an audit, from blocking appends in this way. Housekeeping
--- retries each minute.
+-- Creates missing partitions of vatproof.events, up to two partitions ahead of the current one, so that an append always finds its partition. Returns
+-- the number of created partitions. A partition has 2^26 positions. The creation of a partition needs a lock on the whole table. While it waits for
+-- this lock, all later queries of the table wait as well. The short lock_timeout therefore prevents a long read, such as a dump or an audit, from
+-- blocking appends. After a lock timeout, housekeeping retries in the next minute.
 CREATE OR REPLACE FUNCTION vatproof.ensure_partitions(p_log smallint) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
@@ -17,7 +17,8 @@ BEGIN
       EXECUTE format('CREATE TABLE vatproof.%I PARTITION OF vatproof.events FOR VALUES FROM (%s) TO (%s)', name, n * size, (n + 1) * size);
     EXCEPTION WHEN duplicate_table THEN CONTINUE;  -- another replica created it
     END;
-    -- A unique index of the parent table must contain position, so it cannot enforce uniqueness of these columns. Each partition has its own.
+    -- A unique index of a partitioned table must contain the partition key, here position. Such an index would not make these columns unique without
+    -- position. Therefore each partition has unique indexes of its own.
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, stream_id, version)', name);
     EXECUTE format('CREATE UNIQUE INDEX ON vatproof.%I (log_id, event_id)', name);
     -- The parent's TRUNCATE trigger does not fire if a partition is truncated by its own name.

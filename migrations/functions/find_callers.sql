@@ -1,6 +1,7 @@
--- Returns the callers of API keys by the SHA-256 of the keys. Omits revoked and unknown keys. ord is the index of the key in p_hash. p_meter is
--- the template of a meter's name: {key} in it is replaced with the id of the key. used is the value of that meter. valid_until is the end of the
--- former secret of a rotated key, and null for all other keys. LIMIT 1 forces the planner to look up each key by its index.
+-- Finds the callers of API keys by the SHA-256 of the keys. Omits revoked and unknown keys. ord is the index of the key in p_hash. p_meter is the
+-- template of a meter's name: {key} in it is replaced by the id of the key. used is the value of the meter with this name. If the hash belongs to the
+-- former secret of a rotated key, valid_until is the time until which this secret is valid; otherwise it is null. LIMIT 1 forces the planner to look
+-- up each key by its index.
 CREATE OR REPLACE FUNCTION vatproof.find_callers(p_log smallint, p_hash text[], p_meter text)
 RETURNS TABLE (ord bigint, key_id uuid, account_id uuid, plan text, per_month bigint, used bigint, epoch bigint, valid_until timestamptz) LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan

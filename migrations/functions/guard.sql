@@ -1,5 +1,5 @@
--- Functions of the event triggers, which reject changes that row triggers do not see. They have a schema of their own, because DROP SCHEMA
--- vatproof CASCADE would drop them before they could reject it.
+-- Functions of the event triggers, which reject changes that row triggers do not see. The functions have a schema of their own. In the schema
+-- vatproof, the command DROP SCHEMA vatproof CASCADE would drop them before they could reject it.
 
 -- Rejects dropping a protected table, trigger or function.
 CREATE OR REPLACE FUNCTION vatproof_guard.refuse_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
--- Returns the newest answers for VAT IDs by their keys (`answer-<VAT ID>`). of_event says whether the stored answer agrees with its event and
--- personal document. LIMIT 1 forces a nested loop over the keys.
+-- Returns the newest answers for VAT IDs by their keys (`answer-<VAT ID>`). of_event is true if the stored answer agrees with its event and personal
+-- document. LIMIT 1 forces a nested loop over the keys.
 CREATE OR REPLACE FUNCTION vatproof.newest_answers(p_log smallint, p_key text[])
 RETURNS TABLE (key text, "position" bigint, as_of bigint, answer text, of_event boolean) LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off

@@ -9,7 +9,7 @@ DECLARE
   moment CONSTANT timestamptz := clock_timestamp();
   mine boolean;
 BEGIN
-  -- Renews the lease only in its second half, so that an idle log causes no write each second.
+  -- Renews a lease only after half of its time, so that the notary of an idle log does not write every second.
   SELECT holder = p_holder AND held_until > moment + p_lease_ms / 2 * interval '1 millisecond' INTO mine FROM notaries WHERE log_id = p_log;
   IF mine IS NOT TRUE THEN
     UPDATE notaries SET holder = p_holder, held_until = moment + p_lease_ms * interval '1 millisecond'
@@ -27,9 +27,9 @@ SET search_path = vatproof, pg_temp AS $$
   UPDATE notaries SET holder = NULL, held_until = '-infinity' WHERE log_id = p_log AND holder = p_holder
 $$;
 
--- Stores a signed checkpoint of p_size events, and the tile updates since the checkpoint of p_from events: p_hashes[i] is appended to the tile
--- (p_level[i], p_index[i]), which already has p_offset[i] hashes. Returns false and stores nothing if the newest checkpoint no longer has p_from
--- events. p_from is -1 for the first checkpoint, which covers the empty log.
+-- Stores a signed checkpoint of p_size events, and the hashes that the tiles gained since the previous checkpoint, of p_from events. p_hashes[i] is
+-- appended to the tile (p_level[i], p_index[i]), which already has p_offset[i] hashes. Returns false and stores nothing if the newest checkpoint does
+-- not have p_from events. p_from is -1 for the first checkpoint, which covers the empty log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]

@@ -16,15 +16,15 @@ BEGIN
       is_held = fact.type = 'PersonalDataHeld', changed_by = fact.position
     WHERE d.log_id = p_log AND d.position = ANY (fact.positions) AND d.document IS NOT NULL AND d.is_held = (fact.type = 'PersonalDataReleased');
     GET DIAGNOSTICS changed = ROW_COUNT;
-    -- If the event lists more positions than were changed, a concurrent command has changed some of these documents first. On this error code
-    -- the service reads the documents again and retries.
+    -- If the event lists more positions than this UPDATE has changed, a concurrent command has erased or held some of these documents first. On this
+    -- error code the service reads the documents again and retries.
     IF changed <> cardinality(fact.positions) THEN
       RAISE '% cannot change a personal document: another command has erased it or changed its legal hold', fact.type USING ERRCODE = 'serialization_failure';
     END IF;
   END LOOP;
 END $$;
 
--- Rejects every change of a personal document that no event records, even by the owner of the table.
+-- Rejects a change of a personal document unless an event records this change. Rejects it even if the owner of the table makes it.
 CREATE OR REPLACE FUNCTION vatproof.refuse_document_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = vatproof, pg_temp AS $$
 DECLARE fact text;
 BEGIN

@@ -1,5 +1,5 @@
--- Returns the first position that was recorded at p_moment or later; the next position of the log if all are earlier. Positions are dense and
--- recorded_at never decreases, so a binary search finds it without an index: in 30 steps for 10^9 events.
+-- Returns the position of the first event that was recorded at p_moment or later. If all events are earlier, returns the next position of the log.
+-- Positions have no gaps and recorded_at never decreases, so a binary search needs no index: 30 steps for 10^9 events.
 CREATE OR REPLACE FUNCTION vatproof.position_at(p_log smallint, p_moment timestamptz) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
@@ -16,8 +16,8 @@ BEGIN
   RETURN low;
 END $$;
 
--- Returns the version of a stream's first event at or above p_position; the next version of the stream if all are below. Versions are dense and
--- positions increase with them, so a binary search finds it.
+-- Returns the version of the first event of a stream at p_position or a higher position. If all events of the stream are at lower positions, returns
+-- the next version of the stream. Versions have no gaps and positions increase with them, so a binary search finds the event.
 CREATE OR REPLACE FUNCTION vatproof.version_at(p_log smallint, p_stream text, p_position bigint) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$

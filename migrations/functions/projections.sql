@@ -1,11 +1,12 @@
 -- Functions that compute the rows of the projections from the events at positions p_from (inclusive) to p_to (exclusive). The append, the
--- asynchronous projections, the rebuild and the audit use the same functions. They read no projection, so a wrong row never causes another one.
+-- asynchronous projections, the rebuild and the audit use the same functions. The functions read no projection, so a wrong row of a projection
+-- never causes another wrong row.
 --
--- A row of streams, meters or latest covers only the events at these positions; project() merges it with the existing row.
--- A row of accounts, api_keys or auditors covers all events of its stream below p_to; the positions only select the streams.
+-- A computed row of streams, meters or latest covers only the events at these positions; project() merges it with the row in the table.
+-- A computed row of accounts, api_keys or auditors covers all events of its stream below p_to; the positions only select the streams.
 --
--- The functions are single SQL statements, which the planner inlines. ORDER BY makes one index the cheapest, whatever the statistics say. OFFSET 0
--- keeps the planner from computing an expression several times.
+-- Each function is a single SQL statement, which the planner inlines. ORDER BY makes the wanted index the cheapest, whatever the statistics
+-- say. OFFSET 0 keeps the planner from computing an expression several times.
 
 -- Returns the task id of a batch item: a UUIDv8 made from the SHA-256 of the batch and the item number. The function computedId in
 -- src/domain/validation/ValidationTask.ts computes the same id.
@@ -30,10 +31,11 @@ RETURNS TABLE (log_id smallint, meter_id text, used bigint) LANGUAGE sql STABLE 
   WHERE e.meter_id IS NOT NULL GROUP BY e.meter_id
 $$;
 
--- Returns the newest answer for each VAT ID: the answer with the latest time by the source's clock. Name and address come from the personal
--- document, and are null after its erasure. The BZSt discloses neither, so for a receipt they are the official name and address, which VIES
--- disclosed. valid_from is present only if the BZSt named that day. Canonical JSON sorts keys, so data with a new answer begins with
--- '{"answer":{'. Events that repeat an answer are not parsed.
+-- Returns the newest answer for each VAT ID: the answer with the latest time by the source's clock. The company's name and address come from the
+-- answer's personal document, and are null after the document is erased. An answer of the BZSt has no name and address. A receipt's document
+-- therefore has the official name and address, which VIES disclosed earlier. valid_from is the day from which the VAT ID is valid, if the BZSt named
+-- one. Only the data of an event with a new answer begins with '{"answer":{', because canonical JSON sorts keys. The data of other VatIdVerified
+-- events is not parsed, because they repeat an answer.
 CREATE OR REPLACE FUNCTION vatproof.latest_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answered_at timestamptz, answer text) LANGUAGE sql STABLE AS $$
   SELECT DISTINCT ON (a.key) p_log, a.key, a.position, a.as_of, a.answered_at, a.answer
@@ -57,8 +59,8 @@ RETURNS TABLE (log_id smallint, key text, "position" bigint, as_of bigint, answe
   ORDER BY a.key, a.answered_at DESC, a.position DESC
 $$;
 
--- Returns the entries of lists. A receipt is in the list of its API key, and in the list of its key and VAT ID. A chunk of items is in the list of
--- its batch. Accounts have no lists, because a key may move to another account.
+-- Returns the entries of lists. A receipt is in two lists: the list of its API key, and the list of its API key and VAT ID. A chunk of items is in
+-- the list of its batch. There is no list per account, because an API key may move to another account.
 CREATE OR REPLACE FUNCTION vatproof.listed_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, unnest(ARRAY['receipts-' || r.key_id, 'receipts-' || r.key_id || '/' || r.vat_id]), r.position
@@ -78,7 +80,7 @@ RETURNS TABLE (log_id smallint, list text, "position" bigint) LANGUAGE sql STABL
       WHERE e.type = 'BatchItemsAccepted' OFFSET 0) d OFFSET 0) b
 $$;
 
--- Returns the plan and the times of each account.
+-- Returns the plan of each account, and the times of its creation, verification and closing.
 CREATE OR REPLACE FUNCTION vatproof.accounts_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timestamptz, created_at timestamptz, closed_at timestamptz) LANGUAGE sql STABLE AS $$
   SELECT substr(t.stream_id, 9)::uuid, a.plan, a.per_month, a.verified_at, a.created_at, a.closed_at
@@ -99,8 +101,9 @@ RETURNS TABLE (account_id uuid, plan text, per_month bigint, verified_at timesta
         AND e.type IN ('AccountClosed', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified', 'PlanChanged') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- Returns the API keys of each account. A claimed key is in two streams: ApiKeyReleased removes it from the former account, and ApiKeyClaimed
--- repeats its facts in the stream of the new account. ApiKeyReleased is stored first, so no range of positions has two rows of a key.
+-- Returns the API keys of each account. If an account claims an API key of another account, ApiKeyReleased removes the key from the former account,
+-- and ApiKeyClaimed repeats the facts about the key in the stream of the new account. ApiKeyReleased is stored first, so no range of positions
+-- produces two rows for one key.
 CREATE OR REPLACE FUNCTION vatproof.api_keys_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (key_id uuid, account_id uuid, key_sha256 bytea, prefix text, issued_at timestamptz, revoked_at timestamptz,
   previous_sha256 bytea, previous_until timestamptz) LANGUAGE sql STABLE AS $$
@@ -143,10 +146,11 @@ LANGUAGE sql STABLE AS $$
         AND e.type IN ('AuditorAdded', 'AuditorRevoked') ORDER BY e.version OFFSET 0) d) a
 $$;
 
--- Returns the tasks. ValidationAccepted opens a task whose id is the id of the event; BatchItemsAccepted opens a task for each of its items. An
--- event closes the task that is its causation_id; BatchItemsCancelled closes the open tasks of a chunk.
--- If a task was opened before p_from, its row has only the columns of the closing. If BatchItemsCancelled closes such a task, the task has no row,
--- and project() updates the table. For the whole log, all rows are complete.
+-- Returns the tasks. ValidationAccepted opens one task, whose id is the id of the event. BatchItemsAccepted opens a task for each item that is
+-- neither malformed nor a duplicate. An event with a causation_id closes the task with that id. BatchItemsCancelled closes the open tasks of a chunk.
+--
+-- If a task was opened before p_from, its row has only the columns about its closing. If BatchItemsCancelled closes such a task, the function returns
+-- no row, and project() updates the table itself. If the range is the whole log, all rows are complete.
 CREATE OR REPLACE FUNCTION vatproof.tasks_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid, key_id uuid, member_state text, vat_id text, reference_hash text,
   batch_id uuid, item int, accepted_at timestamptz, expires_at timestamptz, state text, closed_by bigint, closed_at timestamptz) LANGUAGE sql STABLE AS $$
@@ -185,7 +189,7 @@ RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid
       WHERE e.type = 'BatchItemsCancelled' OFFSET 0) d OFFSET 0) x ON x.batch_id = a.data ->> 'batch_id' AND x.first = a.data ->> 'first'
 $$;
 
--- Returns the batches. If the acceptance of a batch is before p_from, its row has only the cancellation.
+-- Returns the batches. If a batch was accepted before p_from, its row has only the batch id and the cancellation.
 CREATE OR REPLACE FUNCTION vatproof.batches_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, items int, malformed int, duplicates int, request_hash text,
   accepted_at timestamptz, expires_at timestamptz, cancelled_by bigint) LANGUAGE sql STABLE AS $$
@@ -201,8 +205,9 @@ RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, i
   GROUP BY 1
 $$;
 
--- Returns the rows of the event index. Nearly all events are VatIdVerified. Their data is not parsed: vat_id is the last key of the canonical JSON, so
--- the text after the last `,"vat_id":"` is `<the VAT ID>"}`. If it has another form, the data is parsed. VatIdVerified has a key but no account.
+-- Returns the rows of the event index. Nearly all events are VatIdVerified. To save time, their data is not parsed as JSON: vat_id is the last key of
+-- the canonical JSON, so the text after the last `,"vat_id":"` is `<the VAT ID>"}`. Only if this text has another form, the data is parsed. A
+-- VatIdVerified event has no account id, and its API key is in the name of its stream.
 CREATE OR REPLACE FUNCTION vatproof.event_index_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, key_id uuid, vat_id text, receipt_id text) LANGUAGE sql STABLE AS $$
   SELECT p_log, e.position, e.type, (e.json ->> 'account_id')::uuid, coalesce((e.json ->> 'key_id')::uuid, e.key_id),
@@ -219,10 +224,14 @@ RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, k
     FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
 $$;
 
--- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the projections that the append updates. The names of these tables have
--- no schema here: the search_path of the append selects the schema vatproof, and that of the rebuild selects temporary tables.
--- Nearly all events repeat a cached answer. p_repeats_only says that all of these events do: then only streams and meters change, and no JSON is
--- parsed.
+-- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the inline projections.
+--
+-- The statements name the tables of these projections without a schema. The search_path of the append selects the tables in the schema vatproof; the
+-- search_path of the rebuild selects temporary tables.
+--
+-- Nearly all events repeat a cached answer. p_repeats_only is true if all events of the range do so. Then only streams and meters change, and no JSON
+-- is parsed.
+--
 -- enable_bitmapscan is off, because with stale statistics a bitmap scan of another index might read the whole partition.
 CREATE OR REPLACE FUNCTION vatproof.project(p_log smallint, p_from bigint, p_to bigint, p_repeats_only boolean) RETURNS void LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
 DECLARE
@@ -252,8 +261,8 @@ BEGIN
         answer = excluded.answer WHERE l.answered_at <= excluded.answered_at;
   END IF;
   IF types && ARRAY['PersonalDataErased'] THEN
-    -- Computes the rows of erased answers again. Their documents are erased already, so names and addresses are null.
-    -- Every VAT ID with an answer has a row already, so this INSERT only updates, and only rows whose newest answer is an erased one.
+    -- Computes the rows of answers again whose personal documents these events erased: the names and addresses become null. Every VAT ID with an
+    -- answer has a row already, so this INSERT only updates rows. It updates a row only if the erased answer is the newest answer for the VAT ID.
     INSERT INTO latest AS l (log_id, key, position, as_of, answered_at, answer)
       SELECT DISTINCT ON (r.key) r.log_id, r.key, r.position, r.as_of, r.answered_at, r.answer
       FROM (SELECT e.data FROM vatproof.events e WHERE e.log_id = p_log AND e.position >= p_from AND e.position < p_to AND e.type = 'PersonalDataErased' OFFSET 0) e
@@ -288,7 +297,8 @@ BEGIN
         added_at = excluded.added_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at;
   END IF;
   IF types && ARRAY['ValidationAccepted', 'BatchItemsAccepted'] THEN
-    -- Items of a batch become due after 30 s. Before that, the replica that appended them records cached answers, and makes the others due (release_items).
+    -- Items of a batch become due after 30 s. In this time, the replica that appended the items records the answers that are cached, and then makes
+    -- the other items due (release_items).
     INSERT INTO tasks (log_id, task_id, position, account_id, key_id, member_state, vat_id, reference_hash, batch_id, item, accepted_at, expires_at, state, closed_by, closed_at, due_at)
       SELECT r.log_id, r.task_id, r.position, r.account_id, r.key_id, r.member_state, r.vat_id, r.reference_hash, r.batch_id, r.item, r.accepted_at, r.expires_at,
         r.state, r.closed_by, r.closed_at, CASE WHEN r.batch_id IS NULL THEN now() ELSE now() + interval '30 seconds' END

@@ -1,6 +1,6 @@
--- Deletes up to p_max rate windows and up to p_max rows of slots that ended more than a minute ago. Returns the larger of both numbers: if it is
--- p_max, more rows may be left in one of the tables, and the caller must call again. Skips locked rows, which the next call deletes: other
--- functions lock several rows in the order of their names, so waiting here could cause a deadlock.
+-- Deletes up to p_max rows of rate_windows and up to p_max rows of rate_slots that ended more than a minute ago. Returns the larger of the two
+-- numbers of deleted rows. If it is p_max, one of the tables may have more such rows, and the caller must call the function again. Skips locked rows,
+-- which the next call deletes. A wait for their lock could cause a deadlock, because other functions lock several rows in the order of their names.
 CREATE OR REPLACE FUNCTION vatproof.sweep_limits(p_max int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$

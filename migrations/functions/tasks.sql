@@ -1,14 +1,15 @@
 -- Functions that schedule the attempts of tasks. They update only the columns of vatproof.tasks that are not derived from the log. Any number of
 -- replicas may call them concurrently.
 
--- Locks and returns a due task of an account in a member state; null without such a task. Skips tasks that wait for quota. Single validations
--- come first, then tasks of up to 20 batches, starting at a random batch. Only claim_tasks calls this function; the comment of claim_tasks
+-- Locks and returns a due task of an account in a member state; null if no task is due. Skips tasks that wait for quota. Single validations come
+-- first. Then come the tasks of up to 20 batches, starting at a random batch. Only claim_tasks calls this function; the comment of claim_tasks
 -- explains p_wake_ms.
 CREATE OR REPLACE FUNCTION vatproof.due_task(p_member_state text, p_account uuid, p_moment timestamptz, p_wake_ms bigint) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
   max_batches CONSTANT int := 20;
-  -- The longest wait after an outage (retryDelay in src/domain/validation/ValidationTask.ts). Tasks that wait longer do not wait for a register:
-  -- every source rejected their question, or they wait for the next budget or the morning.
+  -- The longest delay of a task after an outage (retryDelay in src/domain/validation/ValidationTask.ts). A task with a longer delay does not wait for
+  -- the register of a member state: every source rejected its question, or it waits for the next daily budget or the end of the nightly pause of the
+  -- BZSt.
   max_outage_wait CONSTANT interval := '36 minutes';
   batches uuid[] := '{}';
   batch uuid := '00000000-0000-0000-0000-000000000000';
@@ -47,9 +48,10 @@ BEGIN
   RETURN candidate;
 END $$;
 
--- Claims up to 100 expired tasks and, for each member state in p_states, up to p_places due tasks. The accounts of a member state take turns,
--- starting at a random account. With p_wake_ms, tasks that wait for the end of an outage are claimed before they are due, if their last attempt was more than
--- p_wake_ms ago: the register of the member state may have recovered. is_cancelled says whether the batch was cancelled; null for single validations.
+-- Claims up to 100 expired tasks. Also claims up to p_places due tasks of each member state in p_states. The accounts with tasks in a member state
+-- take turns, starting at a random account. If p_wake_ms of a member state is not null, its register may have recovered from an outage. Then a task
+-- that waits for the end of the outage is claimed before it is due, if its last attempt was more than p_wake_ms ago. is_cancelled is true if the
+-- batch of the task was cancelled, and null for a single validation.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
 RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -83,7 +85,8 @@ BEGIN
   FOR s IN 1 .. cardinality(p_states) LOOP
     places := p_places[s];
     WHILE places > 0 LOOP
-      -- Claims one task per account: first of the accounts after a random id, then of those before it.
+      -- One round claims at most one task per account. It starts at a random account id: first come the accounts with greater ids, then the accounts
+      -- with smaller ids.
       start := gen_random_uuid();
       account := start;
       is_second_half := false;
@@ -115,7 +118,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Extends the leases of tasks that the attempts p_claims still hold.
+-- Extends the lease of each task in p_tasks, if the attempt at the same index in p_claims still holds the lease.
 CREATE OR REPLACE FUNCTION vatproof.keep_tasks(p_log smallint, p_tasks uuid[], p_claims uuid[], p_lease_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -130,8 +133,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- Releases a task after an attempt without an answer; the next attempt is due after p_wait_ms. Has no effect if another attempt has claimed the task.
--- With the failure QUOTA it pauses up to 1,000 further items of the same batch and member state, because their attempts would fail as well.
+-- Releases a task after an attempt without an answer. The next attempt is due after p_wait_ms. Has no effect if another attempt has claimed the task.
+-- If p_failure is QUOTA, the function also pauses up to 1,000 further items of the same batch and member state, because their attempts would fail for
+-- the same reason.
 CREATE OR REPLACE FUNCTION vatproof.defer_task(p_log smallint, p_task uuid, p_claim uuid, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
@@ -157,8 +161,9 @@ BEGIN
   END IF;
 END $$;
 
--- Makes items of a batch due after p_wait_ms: the items p_first to p_first + p_count - 1 that are neither closed nor tried. Without this call they
--- become due after 30 s. BatchOpening calls the function when it has recorded the cached answers. p_failure is the reason for the wait, or null.
+-- Makes the items p_first to p_first + p_count - 1 of a batch due after p_wait_ms, except closed items and items that were attempted already. Without
+-- this call, the items become due 30 s after they were appended. BatchOpening calls the function after it has recorded the cached answers. p_failure
+-- is the reason for the wait, or null.
 CREATE OR REPLACE FUNCTION vatproof.release_items(p_batch uuid, p_first int, p_count int, p_wait_ms bigint, p_failure text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
@@ -175,10 +180,11 @@ BEGIN
   END LOOP;
 END $$;
 
--- Makes tasks that wait for quota due if their key has quota again: after a change of the plan, or in a new month. Also makes the tasks of a
--- revoked key due, so that the task engine cancels them. One call reads up to 1,000 keys after the key p_after, and makes up to 1,000 tasks due;
--- of a key at most as many as its remaining quota. Returns the key after which the next call continues (null after the last key), and the number
--- of tasks. p_meter has the same meaning as in find_callers. p_limits has the validations per month of the plans p_plans.
+-- Makes tasks that wait for quota due if their API key has quota again: after a change of the plan, or in a new month. Also makes the tasks of a
+-- revoked key due, so that the task engine cancels them. One call reads up to 1,000 keys that follow the key p_after in the order of ids. It makes up
+-- to 1,000 tasks due, and at most as many tasks of a key as the key has quota left. Returns the key after which the next call continues (null after
+-- the last key), and the number of tasks that are now due. p_meter is the template of a meter's name, as in find_callers. p_limits has the
+-- validations per month of the plans in p_plans.
 CREATE OR REPLACE FUNCTION vatproof.resume_tasks(p_log smallint, p_after uuid, p_meter text, p_plans text[], p_limits bigint[])
 RETURNS TABLE (last_key uuid, resumed int) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
