@@ -23,7 +23,7 @@ export const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Numbe
 
 interface BreakerState {
   readonly answeredAt: number
-  /** Start of the oldest query that failed or hung after `answeredAt`; null if no query did. */
+  /** Start of the oldest query that began after `answeredAt` and then failed or hung; null without such a query. */
   readonly failingSince: number | null
   readonly away: boolean
 }
@@ -33,7 +33,7 @@ export interface DatabaseBreaker {
   readonly isOpen: () => boolean
   /** Returns true if a query failed recently, so that the breaker may open soon. */
   readonly isDoubtful: () => boolean
-  /** Each query takes one permit. */
+  /** Limits the queries in flight. A query takes one permit, unless it serves a whole group of callers. */
   readonly querySemaphore: Semaphore.Semaphore
   /** Reports that the database answered a query, with a result or an error. */
   readonly answered: Effect.Effect<void>
@@ -56,7 +56,7 @@ export const make = (): DatabaseBreaker => {
 
   const failed = Effect.fnUntraced(function* (started: number, why: unknown) {
     const before = state.current
-    // The database has answered another query since this query began, so it is available.
+    // Ignores the failure if the database has answered another query since this query began, because the database is then available.
     if (started < before.answeredAt || before.away) return
     const failingSince = Math.min(before.failingSince ?? started, started)
     const away = (yield* monotonicMs) - failingSince >= awayAfterMs
@@ -78,7 +78,7 @@ export const make = (): DatabaseBreaker => {
 const noteAnswer = (state: MutableRef.MutableRef<BreakerState>) =>
   Effect.map(monotonicMs, (answeredAt) => void MutableRef.set(state, { ...state.current, answeredAt }))
 
-/** The breaker of this process, which has one database. */
+/** The breaker that all queries of this process share, because a process uses only one database. */
 export const DatabaseBreaker = Context.Reference<DatabaseBreaker>("vatproof/events/database/DatabaseBreaker", {
   defaultValue: make
 })

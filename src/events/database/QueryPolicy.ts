@@ -1,6 +1,6 @@
 /**
  * The timeouts and retries of all queries. During an outage a query is retried for a bounded time and then fails with
- * `StoreUnavailable`. While the circuit breaker of the database is open, it fails at once.
+ * `StoreUnavailable`. While the circuit breaker of the database is open, a query fails at once.
  */
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -47,15 +47,19 @@ const hungAfter = Duration.seconds(5)
 export type QueryFailure = SqlError | Schema.SchemaError | Cause.NoSuchElementError
 
 /**
- * Runs a query, and retries it for at most `retryFor` during an outage. Fails with `StoreUnavailable` if the outage lasts longer, or
- * at the timeout: the longest of 5 s, `retryFor` and `mayTake` (how long a slow query may take). Errors that are not transient are defects.
+ * Runs a query, and retries it during an outage for at most `retryFor`. Fails with `StoreUnavailable` if the outage lasts longer, or
+ * if the query exceeds its timeout. The timeout is the longest of 5 s, `retryFor` and `mayTake`, the time that a slow query may
+ * take. An error that is not transient is a defect.
  */
 export const withRetry =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
     ifRoom(withRetryForMany(retryFor, mayTake)(query))
 
-/** As `withRetry`, for a query that serves a whole batch of callers. There are few such queries, so their number is not limited. */
+/**
+ * Like `withRetry`, but for a query that serves many waiting callers at once. The number of such queries in flight is small and
+ * therefore not limited.
+ */
 export const withRetryForMany =
   (retryFor: Duration.Input, mayTake: Duration.Input = Duration.zero) =>
   <A, R>(query: Effect.Effect<A, QueryFailure, R>): Effect.Effect<A, StoreUnavailable, R> =>
@@ -89,8 +93,8 @@ const limitOf = (retryFor: Duration.Input, mayTake: Duration.Input) =>
   Duration.max(hungAfter, Duration.max(Duration.fromInputUnsafe(retryFor), Duration.fromInputUnsafe(mayTake)))
 
 /**
- * Runs `query` with a timeout of `limit` and reports the result of each attempt to DatabaseBreaker. `repeated` adds the retries to an
- * attempt.
+ * Runs `query` with the timeout `limit`, and reports the result of each attempt to DatabaseBreaker. The function `repeated` receives
+ * one attempt and returns it with retries.
  */
 const watched = Effect.fnUntraced(function* <A, E, R>(
   limit: Duration.Duration,
@@ -114,9 +118,13 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
   return answer
 })
 
-/** Like `Effect.timeout`, but does not wait until the query is interrupted: the driver needs 5 s more to abandon a hung statement. */
+/**
+ * Like `Effect.timeout`, but returns at the timeout without waiting for the end of the interrupted query: the driver needs 5 s more
+ * to abandon a hung statement.
+ */
 const within = <A, E, R, E2>(limit: Duration.Duration, query: Effect.Effect<A, E, R>, orElse: Effect.Effect<never, E2>) =>
-  // Uses no generator: a generator would retain the batch of events of its query until the next full garbage collection.
+  // This function uses no generator, because a generator would keep the events of its query in memory until the next full garbage
+  // collection.
   // oxlint-disable-next-line no-restricted-properties -- a scope would wait for the query, which is interrupted below and ends within the driver's timeouts
   Effect.flatMap(Effect.forkDetach(query, { startImmediately: true }), (fiber) => {
     const giveUp = Effect.sync(() => fiber.interruptUnsafe())
@@ -135,7 +143,10 @@ const measured = Effect.fnUntraced(function* (startedNanos: bigint, exit: Exit.E
 
 const succeededLabels = { "db.system.name": "postgresql" }
 
-/** Returns PostgreSQL's error code, as the OpenTelemetry conventions for databases require, or else the tag of the error. */
+/**
+ * Returns the value of `error.type`: PostgreSQL's error code, as the OpenTelemetry conventions for databases require. For an error
+ * without a code, returns the tag of the error.
+ */
 const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "cancelled"
   const error = Cause.squash(cause)
@@ -143,6 +154,6 @@ const errorTypeOf = (cause: Cause.Cause<unknown>): string => {
   return Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) ? error._tag : "defect"
 }
 
-/** Maps an error of a statement that is not retried: an outage to `StoreUnavailable`, any other error to a defect. */
+/** Maps the error of a statement that is not retried. A transient error becomes `StoreUnavailable`; any other error is a defect. */
 export const refused = (error: SqlError): Effect.Effect<never, StoreUnavailable> =>
   isTransient(error) ? Effect.fail(new StoreUnavailable({ cause: error })) : Effect.die(error)

@@ -2,7 +2,7 @@
 import { Clock, Effect, Metric } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
-/** Upper limits of the histogram buckets, in seconds. */
+/** Upper limits of the histogram buckets: `appendBoundaries` in seconds, `batchBoundaries` in commands. */
 const appendBoundaries = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const batchBoundaries = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 
@@ -11,7 +11,10 @@ export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", b
   description: "Commands stored in one round trip to the log"
 })()
 
-/** Attribute `vatproof.append.way`: `whole` if the batch was accepted as a set, `each` if its commands were decided one by one. */
+/**
+ * The attribute `vatproof.append.way` is `whole` if the database accepted all commands of a round trip together, and `each` if it
+ * decided each command individually.
+ */
 const appendedBatches = Metrics.counter("vatproof.append.batches", {
   unit: "{batch}",
   description: "Round trips, by whether the database accepted all commands at once or decided each one individually"

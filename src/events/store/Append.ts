@@ -1,7 +1,7 @@
 /**
- * Calls the SQL function vatproof.append with a batch of prepared commands. The function decides all commands under the lock of the
- * log. The parameters refer to the streams, meters and rate windows of the batch by numbers, so that the function reads and writes each
- * of them once.
+ * Calls the SQL function vatproof.append with the prepared commands of one group commit (the batch). The function decides all
+ * commands under the lock of the log. The parameters number the streams, meters and rate windows of the batch, so that the function
+ * reads and writes each of them once.
  */
 import { Effect, Exit, Metric } from "effect"
 import { SqlClient } from "effect/sql"
@@ -61,7 +61,10 @@ interface Numbered {
   readonly minute: number | null
 }
 
-/** Converts a batch to the parameters of vatproof.append. Numbers start from 1, as in SQL arrays. */
+/**
+ * Converts a batch of commands to the parameters of vatproof.append. The numbers of streams, meters and rate windows start from 1,
+ * like the indexes of SQL arrays.
+ */
 const numbered = (batch: ReadonlyArray<Prepared>) => {
   const [streams, meters, minutes] = [new BatchTotals(), new BatchTotals(), new BatchTotals()]
   // Sorts the rate windows by name. All statements lock the windows in this order, which prevents deadlocks.
@@ -128,8 +131,8 @@ type Outcome = "appended" | "duplicate" | "conflict" | "identity" | "answer" | "
 type AppendExit = Exit.Exit<Appended, AppendError>
 
 /**
- * Returns an exit for each command, in order. The row has the values of meters and rate windows after the whole batch. The values after
- * each command are computed from them, from the last command to the first.
+ * Returns the result of each command, in order. `row` has the values of the meters and rate windows after the whole batch. The
+ * values after each command are computed backwards from these, from the last command to the first.
  */
 const exitsOf = (commands: ReadonlyArray<Numbered>, row: Outcomes): ReadonlyArray<AppendExit> => {
   const exits: Array<AppendExit> = []
@@ -185,7 +188,7 @@ const exitOf = (
       return Exit.fail(new QuotaReached({ meter: charge?.meter ?? "", used, minute }))
     case "rate":
       return minute === null
-        ? Exit.die("The database function vatproof.append rejected a command for a rate window that it does not have")
+        ? Exit.die("vatproof.append reported a full rate window for a command without a rate window (a defect)")
         : Exit.fail(new RateLimitReached({ used, minute }))
     case undefined:
       return Exit.die("The database function vatproof.append returned no outcome for a command")
@@ -197,11 +200,12 @@ const parameters = ["$1::smallint", "$2", ...Array.from({ length: parameterCount
 const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends_in_ms FROM vatproof.append(${parameters})`
 
 /**
- * Creates a function that appends a batch in one round trip and returns an exit for each command, in order. `isResent` means that an
- * earlier attempt may have stored the batch although its response was lost.
+ * Creates a function that appends a batch of commands in one round trip and returns the result of each command, in order. `isResent`
+ * is true if an earlier attempt may have stored the batch although its response was lost.
  *
- * `compile` is replaced, because the client would cache the statement with its parameters and so retain whole batches until the next
- * full garbage collection. The row is not decoded by a schema, because decoding would take longer than the call.
+ * The method `compile` of the SQL statement is replaced. Otherwise the client would cache the statement with its parameters, and so
+ * keep whole batches in memory until the next full garbage collection. The row is not decoded by a schema, because decoding would
+ * take longer than the call.
  */
 export const make = Effect.map(
   SqlClient.SqlClient,

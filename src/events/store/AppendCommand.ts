@@ -16,17 +16,18 @@ export interface AppendCommand {
   /** Charges `units` to a meter, whose total must not exceed `cap`. */
   readonly charge: { readonly meter: string; readonly units: number; readonly cap: number } | null
   readonly precondition?: Precondition | undefined
-  /** The rate window that counts the command, and the maximum number of calls in it. */
+  /** The rate window that counts the command, and the maximum number of calls in this window. */
   readonly minute?: { readonly bucket: string; readonly limit: number } | undefined
-  /** Ids of the events, in the same order. Further events get generated ids. */
+  /** Ids of the events, in the order of `events`. An event without an entry here gets a generated id. */
   readonly identities?: ReadonlyArray<EventIdentity> | undefined
-  /** True if another attempt or replica, which computed the same ids, may have stored the command before. */
+  /** True if the command may be stored already, by another attempt or another replica that computed the same ids. */
   readonly mayBeStored?: boolean | undefined
 }
 
 /**
- * The cached values that a command relies on; null for a value that it does not use. `epoch` is the identity epoch, which every change
- * of a key or plan increases, when the caller was cached. `asOf` is the position of the last event about the cached answer for `key`.
+ * The cached values that a command relies on; null for a value that the command does not use. `epoch` is the identity epoch at which
+ * the caller was cached; every change of a key or plan increases the identity epoch. `asOf` is the position of the last event about
+ * the cached answer for `key`.
  */
 export interface Precondition {
   readonly epoch: number | null
@@ -37,7 +38,7 @@ export interface Precondition {
 export interface Appended {
   readonly position: number
   readonly used: number
-  /** Null if the command has no rate window, or if it was stored before. */
+  /** Null if the command has no rate window, or if the command was stored before. */
   readonly minute: typeof CountedMinute.Type | null
   /** True if nothing was stored now, because an event with the same id is already stored at `position`. */
   readonly isDuplicate: boolean

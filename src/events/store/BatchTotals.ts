@@ -1,9 +1,9 @@
-/** Sums up what a batch adds to its streams, meters or rate windows. */
+/** Sums up what the commands of one group commit (the batch) add to their streams, meters or rate windows. */
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 
 /**
- * Numbers the names (of streams, meters or rate windows) from 1, and sums up what the batch adds to each. Also computes the room of
- * each name: the largest value before the batch with which all commands of the batch stay within their caps.
+ * Numbers the names of streams, meters or rate windows from 1, and sums up what the batch adds to each of them. Also computes the
+ * room of each name: the largest value before the batch with which all commands of the batch stay within their caps.
  */
 export class BatchTotals {
   private readonly numbers = new Map<string, number>()
@@ -11,7 +11,10 @@ export class BatchTotals {
   private readonly added: Array<number> = []
   private readonly rooms: Array<number> = []
 
-  /** Adds `units` to a name and returns the number of the name. The total may not exceed `cap`; zero units are always allowed. */
+  /**
+   * Adds `units` to a name and returns the number of the name. `cap` is the maximum of the total. It does not apply if `units` is
+   * zero.
+   */
   add(name: string, units: number, cap: number = Number.MAX_SAFE_INTEGER): number {
     const number = this.numbers.get(name) ?? this.begin(name)
     const sum = (this.added[number - 1] ?? 0) + units

@@ -17,7 +17,7 @@ const retryFor = "3 seconds"
 const maxBatch = 500
 /** Maximum number of calls that wait for a statement. */
 const maxWaiting = 20_000
-/** Maximum attempts to count a batch. Each attempt leaves out the callers whose cached identity is outdated. */
+/** Maximum attempts to count the calls of one statement. Each further attempt omits the callers whose cached identity is outdated. */
 const maxAttempts = 3
 
 /** The result row. If a key or plan has changed since a caller was cached, nothing is counted, and all columns but `epoch` are null. */
@@ -79,7 +79,10 @@ const Minutes = Schema.declare((value: unknown): value is BatchTotals => value i
 
 const outOfDate = Exit.fail(new PreconditionFailed({ outdated: "identity" }))
 
-/** Returns the rate windows of a batch and, for each call, the index of its window and how many later calls have the same window. */
+/**
+ * Returns the rate windows of all calls. For each call, also returns the index of its window, and the number of later calls in the
+ * same window.
+ */
 const numbered = (callers: ReadonlyArray<Caller>) => {
   const minutes = new BatchTotals()
   // Sorts the rate windows by name. All statements lock the windows in this order, which prevents deadlocks.

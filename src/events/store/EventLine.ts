@@ -35,7 +35,7 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Line))
 
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** Parses JSON. Returns null if the text is not JSON, which can only be an altered event or document. */
+/** Parses JSON. Returns null if the text is not JSON: only an altered event or document is not JSON. */
 export const readJson = (json: string): unknown => Option.getOrNull(decodeJson(json))
 
 export const readData = ({ data }: StoredEvent): unknown => readJson(data)

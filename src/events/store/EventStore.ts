@@ -1,4 +1,4 @@
-/** Appends events to the log in batches, and reads them by position or by stream. */
+/** Appends events to the log by group commit, and reads them by position or by stream. */
 import { type Array as Arr, Clock, Context, DateTime, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -19,11 +19,11 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 import { bytesOfTraceId } from "#events/store/TraceParent.ts"
 
-/** Maximum number of commands per batch. */
+/** Maximum number of commands in one group commit (a batch). */
 const maxBatch = 256
-/** Maximum number of commands that wait for a batch. */
+/** Maximum number of commands that wait for the next group commit. */
 const maxWaiting = 20_000
-/** Time for which a batch is retried during an outage. */
+/** Time for which a group commit is retried during an outage. */
 const retryFor = "5 seconds"
 
 const make = Effect.gen(function* () {
@@ -35,8 +35,9 @@ const make = Effect.gen(function* () {
   yield* DatabaseBreaker.watch
 
   /**
-   * Sends a batch. Retries the identical batch during an outage, and once if an event with the same id is already stored. Commands that
-   * an earlier attempt stored are then returned as duplicates.
+   * Sends the commands of one group commit to the database. Retries the identical batch during an outage, and once if the database
+   * reports that an event with the same id is stored already. A command that an earlier attempt stored is then returned as a
+   * duplicate.
    */
   const send = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) => {
     let isResent = false
@@ -57,7 +58,10 @@ const make = Effect.gen(function* () {
       )
     )
 
-  /** Sends a batch. If the database rejects it, sends each command alone, so that only the bad command fails. */
+  /**
+   * Sends the commands of one group commit. If the database rejects the batch with an error, sends each command alone, so that only
+   * the faulty command fails.
+   */
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>
     send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
 
@@ -65,7 +69,9 @@ const make = Effect.gen(function* () {
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
   const join = yield* GroupCommit.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
 
-  /** Appends the events of a command, or none of them if a condition fails. All waiting commands share one round trip. */
+  /**
+   * Appends the events of a command, or none of them if a condition of the command fails. All waiting commands share one round trip.
+   */
   const append = (command: AppendCommand.AppendCommand) =>
     withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, requestOf(served))))
 
@@ -82,8 +88,8 @@ const make = Effect.gen(function* () {
   }
 
   /**
-   * Appends commands that charge no meter, and runs the writes of `inSameTransaction`, both in one transaction. The writes receive the time of
-   * the events (`happenedAt`, by default now). They run first, so that the lock of the log is held for one round trip only.
+   * Appends commands that charge no meter, in the same transaction as the writes of `inSameTransaction`. The writes receive the time
+   * of the events (`happenedAt`, by default now). The writes run first, so that the lock of the log is held for one round trip only.
    */
   const appendWith = <A, E>(
     commands: Arr.NonEmptyReadonlyArray<AppendCommand.AppendCommand>,
@@ -116,7 +122,10 @@ const uncharged = ["QuotaReached", "RateLimitReached", "PreconditionFailed"] as 
 /** Errors that only a command with a charge, a rate window, a precondition or an expected version can cause. */
 const refusals = [...uncharged, "VersionConflict"] as const
 
-/** Wraps an append in a span if the trace of its request is sampled. Spans of later work on the event link to it (`TraceLinks`). */
+/**
+ * Wraps an append in a span if the trace of its request is sampled. The spans of later work on the appended event link to this span
+ * (`TraceLinks`).
+ */
 const makeWithSpan = Effect.map(TraceLinks, (traceLinks) => {
   const inSpan = whenSampled("EventStore.append")
   const noted = <E>(appended: Effect.Effect<AppendCommand.Appended, E>) =>
@@ -189,10 +198,16 @@ const makePrepare = Effect.gen(function* () {
   }
 })
 
-/** Returns the metadata of a charged event: the request id, or `-` if a replica answered a task. Short, because most events are charged. */
+/**
+ * Returns the metadata of a charged event: only the request id, or `-` if a replica answered a task. The metadata is short, because
+ * most events are charged.
+ */
 const requestOf = ({ requestId }: ServedRequest) => `{"request_id":${CanonicalJson.encodeOwn(requestId)}}`
 
-/** Returns the metadata of an event that is not charged: the operator and reason of a command, the request, or that a replica caused it. */
+/**
+ * Returns the metadata of an event that is not charged. It states the cause of the event: an operator's command (with operator and
+ * reason), an API request, or a replica.
+ */
 const originOf = ({ correlationId, operator, requestId }: ServedRequest) => {
   if (operator !== undefined) return CanonicalJson.encodeOwn({ ...operator, request_id: requestId, source: "cli" })
   return CanonicalJson.encodeOwn({ request_id: requestId, source: correlationId === noRequest.correlationId ? "replica" : "api" })
@@ -221,11 +236,11 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   return {
-    /** Returns up to `limit` events from a position on, in order. */
+    /** Returns up to `limit` events from position `from` (inclusive), in order. */
     read: Effect.fn("EventStore.read")((from: number, limit: number) =>
       findEvents({ from, limit }).pipe(QueryPolicy.withRetry(retryFor))
     ),
-    /** Returns up to `limit` events of a stream after a version, in order. */
+    /** Returns up to `limit` events of a stream whose versions are greater than `after`, in order. */
     readStream: Effect.fn("EventStore.readStream")((stream: string, after: number, limit: number) =>
       findStream({ stream, after, limit }).pipe(QueryPolicy.withRetry(retryFor))
     )

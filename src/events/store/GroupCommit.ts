@@ -1,6 +1,7 @@
 /**
- * Group commit: all inputs that arrive while one batch is in flight form the next batch. No timer delays a single input, and batches
- * grow with the load. (Effect's `RequestResolver` does not fit: it batches by time, and its batches may overlap.)
+ * Group commit of inputs, such as commands or look-ups: all inputs that arrive while one batch is in flight form the next batch. No
+ * timer delays an input, and batches grow with the load. (Effect's `RequestResolver` does not fit: it batches by time, and its
+ * batches may overlap.)
  */
 import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, References, type Scope, type Tracer } from "effect"
 
@@ -20,8 +21,8 @@ export interface BatchMeasures {
 }
 
 /**
- * `run` gets 1 to `maxBatch` inputs and returns an exit for each, in order, or fails for all of them. At most `maxWaiting` callers may
- * wait.
+ * `run` gets 1 to `maxBatch` inputs. It returns an Exit for each input, in order, or fails for all inputs together. At most
+ * `maxWaiting` callers may wait.
  */
 export interface GroupCommitOptions<I, O, E> {
   readonly run: (inputs: Arr.NonEmptyReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Exit.Exit<O, E>>, E>
@@ -29,7 +30,7 @@ export interface GroupCommitOptions<I, O, E> {
   readonly maxWaiting: number
   readonly onFull: () => E
   readonly measures?: BatchMeasures
-  /** The SQL function that `run` calls. The span of a batch has its name; without it a batch has no span. */
+  /** Name of the SQL function that `run` calls, and of the span of a batch. Without a name, a batch has no span. */
   readonly procedure?: string
 }
 
@@ -42,8 +43,8 @@ const sampledSpan = () => {
 const maxLinks = 32
 
 /**
- * Wraps a batch in a span if one of its requests is sampled. The span is in a trace of its own, because it serves several requests; it
- * and the spans of the requests link to each other. It replaces the span of the SQL statement.
+ * Wraps a batch in a span if one of its requests is sampled. The span is in a trace of its own, because it serves several requests.
+ * The span links to the spans of these requests, and those spans link to it. It replaces the span of the SQL statement.
  */
 const traced = <A, E>(
   procedure: string,
@@ -70,15 +71,17 @@ const longestWaitNanos = 3_000_000_000n
 
 const callbackFailed = "The callback of a request threw, a defect of the service; the other requests of its batch continue"
 
+const noResult = (index: number) => `The run of a batch returned no result for input ${index} (a defect)`
+
 /**
- * Creates a function that adds an input to the next batch and returns its result. It fails with `onFull()` at once if too many callers
- * wait, and also if its batch does not begin within 3 s.
+ * Creates a function that adds an input to the next batch and returns its result. The function fails with `onFull()` at once if too
+ * many callers wait. It also fails with `onFull()` if its batch does not begin within 3 s.
  */
 export const make = Effect.fnUntraced(function* <I, O, E>(
   options: GroupCommitOptions<I, O, E>
 ): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
-  // The callers of the next batch. Each batch takes the array and leaves a new one. A queue would be slower: while it is never empty, it
-  // retains items that were taken, which slows garbage collection.
+  // The callers that wait for the next batch. A batch takes callers out of this array and leaves a new array. A queue would be
+  // slower: while a queue is never empty, it retains items that were taken, which slows garbage collection.
   let waiting: Array<Waiting<I, O, E>> = []
   const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock
@@ -103,13 +106,16 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     const rest = batch.entries()
     const settleRest: Effect.Effect<void> = Effect.sync(() => {
       for (const [index, { done }] of rest) {
-        done(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(`No result for input ${index}`)))
+        done(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : (exit.value[index] ?? Exit.die(noResult(index))))
       }
     }).pipe(Effect.catchCause((cause) => Effect.andThen(Effect.logError(callbackFailed, cause), () => settleRest)))
     return settleRest
   }
 
-  /** Passes the results of the last batch to its callers. Runs while the next batch is in flight, so that the database is not idle. */
+  /**
+   * Passes the results of the last batch to its callers. Runs while the next batch is in flight, so that the database does not wait
+   * for it.
+   */
   let unsettled: Effect.Effect<void> = Effect.void
   const settleLast = Effect.suspend(() => {
     const pending = unsettled

@@ -1,6 +1,6 @@
 /**
- * Housekeeping of the database, each minute on every replica: creates partitions before the log needs them, and deletes old rate
- * windows, old tokens of mails and abandoned uploads.
+ * Housekeeping of the database, each minute on every replica. It creates partitions before the log needs them, and deletes old rate
+ * windows, the tokens of old mails, and abandoned uploads.
  */
 import { Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -25,7 +25,7 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.repeat({ until: ({ swept }) => swept < sweepMax, times: sweepsMax - 1 }),
     Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
   )
-  // Tokens are kept for 90 days, so that the response to an expired token differs from the response to an unknown one.
+  // Tokens of mails are kept for 90 days, so that the response to an expired token differs from the response to an unknown token.
   const deleteTokens = sql`DELETE FROM vatproof.mail_tokens WHERE token_sha256 = ANY (ARRAY(
     SELECT token_sha256 FROM vatproof.mail_tokens WHERE issued_at < now() - interval '90 days' ORDER BY issued_at LIMIT ${sweepMax}))`
 
@@ -41,7 +41,7 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   ]
   const warn = (error: SqlError) =>
     Effect.logWarning("Deleting expired rows or creating partitions in the database failed; retrying in a minute", error)
-  // A failed part does not stop the other parts.
+  // If one part of the housekeeping fails, the other parts still run.
   return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
     logDefects("Deleting expired rows or creating partitions in the database failed; retrying in a minute")
   )

@@ -49,7 +49,10 @@ export const digestIn = (data: unknown): Option.Option<string> =>
     ? Option.some(data.personal_sha256)
     : Option.none()
 
-/** Returns the state of a document. `digest` is the SHA-256 in the document's event. A missing document (undefined) is altered. */
+/**
+ * Returns the state of a document. `digest` is the SHA-256 in the document's event. A document that is missing (undefined) counts as
+ * altered.
+ */
 export const stateOf = (sha256Hex: (text: string) => string, digest: string, stored: Stored): "kept" | "erased" | "altered" => {
   if (stored === null) return "erased"
   return stored !== undefined && sha256Hex(stored) === digest ? "kept" : "altered"
