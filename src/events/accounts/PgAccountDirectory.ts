@@ -62,7 +62,8 @@ const makeFind = Effect.gen(function* () {
   const findByAgent = SqlSchema.findAll({
     Request: Schema.String,
     Result: AccountRow,
-    // The ids are in an array, so that the planner reads the index of agent ids first. With a join it may read all accounts.
+    // The account ids are in an array, so that the planner reads the index of agent ids first. With a join it might read all
+    // accounts.
     execute: (agentId) => sql`SELECT ${sql.literal(accountColumns)}
       WHERE a.account_id = ANY (ARRAY(SELECT account_id FROM vatproof.contacts WHERE agent_id = ${agentId}
         ORDER BY account_id DESC LIMIT ${maxNamesakes})) ORDER BY a.account_id DESC`
@@ -118,7 +119,7 @@ const make = Effect.gen(function* () {
   const findAccounts = SqlSchema.findAll({
     Request: Schema.Struct({ plan: Schema.NullOr(Schema.String), before: Schema.NullOr(Schema.String), limit: Schema.Int }),
     Result: AccountRow,
-    // The ids are UUIDv7: newer ones are greater.
+    // Account ids are UUIDv7, so newer accounts have greater ids.
     execute: ({ before, limit, plan }) => sql`SELECT ${sql.literal(accountColumns)}
       WHERE (${plan}::text IS NULL OR a.plan = ${plan}) AND (${before}::uuid IS NULL OR a.account_id < ${before}::uuid)
       ORDER BY a.account_id DESC LIMIT ${limit}`

@@ -24,7 +24,10 @@ import { EventStore } from "#events/store/EventStore.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
-/** Maximum number of concurrent changes per replica. Changes wait for each other's locks and must not occupy all connections. */
+/**
+ * Maximum number of concurrent changes per replica. Changes of the same account wait for each other, and waiting changes must not
+ * occupy all connections.
+ */
 const maxChanges = 2
 const changePatience = "10 seconds"
 /** Maximum attempts of a change. An attempt fails if another writer appends to the stream meanwhile. */
@@ -47,7 +50,7 @@ const make = Effect.gen(function* () {
   const findRegistration = yield* makeFindRegistration
   const semaphore = yield* Semaphore.make(maxChanges)
 
-  /** Appends the commands and runs `inSameTransaction`, both in one transaction. `commands` may be empty. */
+  /** Appends the commands and runs `inSameTransaction` in one transaction. `commands` may be empty. */
   const write = <E>(commands: ReadonlyArray<AppendCommand>, inSameTransaction: InSameTransaction<E>, at: DateTime.Utc) =>
     Arr.isReadonlyArrayNonEmpty(commands) ? events.appendWith(commands, inSameTransaction, at) : inSameTransaction(at)
 
@@ -102,7 +105,8 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       const inOrder = yield* Effect.forEach([firstId, secondId].toSorted(), open)
       const [first, second] = firstId < secondId ? inOrder : inOrder.toReversed()
-      if (first === undefined || second === undefined) return yield* Effect.die("AccountStore.changeBoth must open two accounts")
+      if (first === undefined || second === undefined)
+        return yield* Effect.die("AccountStore.changeBoth did not open two accounts (a defect)")
       const now = yield* DateTime.now
       const [ofFirst, ofSecond] = yield* decide(first.state, second.state, now)
       const commands = [...commandOf(firstId, first.version, ofFirst), ...commandOf(secondId, second.version, ofSecond)]
@@ -136,7 +140,10 @@ const lockAccount = (sql: SqlClient.SqlClient) => {
   })
 }
 
-/** Locks the row of an account and returns its state. The lock serializes changes; the expected version detects writers that do not lock. */
+/**
+ * Locks the row of an account and returns the state of the account. The lock serializes changes. The expected version detects a
+ * writer that does not take this lock.
+ */
 const makeOpen = Effect.gen(function* () {
   const lock = lockAccount(yield* SqlClient.SqlClient)
   const load = yield* makeLoad
@@ -171,7 +178,7 @@ const makeLoad = Effect.gen(function* () {
       }
       if (stored.length < pageSize) return { state, version }
     }
-    return yield* Effect.die(`Account ${accountId} has more than ${maxPages * pageSize} events`)
+    return yield* Effect.die(`Account ${accountId} cannot be loaded, because it has more than ${maxPages * pageSize} events`)
   })
 })
 

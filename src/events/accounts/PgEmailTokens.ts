@@ -1,4 +1,7 @@
-/** Stores the hashes of the tokens in mails. A table has them instead of events, because they are erased with the contact data. */
+/**
+ * Stores the hashes of the tokens in mails. The hashes are in a table and not in events, because they are erased together with the
+ * contact data.
+ */
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"

@@ -1,7 +1,7 @@
 /**
- * Records logins as events. Each successful login is an event, up to 60 per account and hour. Further successful logins and all
- * refused ones are counted in memory and become one event per hour for each account or client, so that clients cannot fill the log.
- * A killed replica loses the counts of its last hour.
+ * Records logins as events. Each successful login is an event, up to 60 per account and hour. Further successful logins, and all
+ * refused logins, are only counted in memory. The counts become one event per hour for each account or client, so that clients
+ * cannot fill the log. A killed replica loses the counts of its last hour.
  */
 import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
 import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/login/LoginLog.ts"
@@ -10,14 +10,20 @@ import { EventStore } from "#events/store/EventStore.ts"
 
 /** Maximum number of successful logins per account and hour that get an event each. */
 const maxAlone = 60
-/** Maximum number of accounts and of clients that are counted separately. Each needs about 200 bytes, and one event per hour. */
+/**
+ * Maximum numbers of accounts and of clients that have counts of their own. These counts need about 200 bytes, and one event per
+ * hour.
+ */
 const maxAccounts = 10_000
 const maxClients = 500
 const hour = Duration.hours(1)
 const pollEvery = "1 minute"
 const writesAtOnce = 64
 
-/** Counts of logins since `since`. `alone` successful logins have an event each; `succeeded` counts the successful logins after these. */
+/**
+ * Counts of logins since `since`. `alone` is the number of successful logins that are recorded in an event each. `succeeded` is the
+ * number of further successful logins.
+ */
 interface Tally {
   readonly since: DateTime.Utc
   alone: number
@@ -27,7 +33,7 @@ interface Tally {
 
 type Tallies = Map<string, Tally>
 
-/** The key of the tally for all accounts or clients beyond the maximum. */
+/** The key of the shared counts of all accounts, or all clients, beyond these maximum numbers. */
 const untracked = ""
 
 const tallyOf = (tallies: Tallies, max: number, subject: string, since: DateTime.Utc): Tally => {
@@ -64,7 +70,9 @@ const make = Effect.gen(function* () {
     return refused + succeeded === 0 ? Effect.void : events.appendFact(loginStream(who), event)
   }
 
-  /** Appends an event for each tally that began before a time. If that fails, the tally is kept for the next iteration. */
+  /**
+   * Appends an event for each tally that began at `time` or earlier. If the append fails, the tally is kept for the next iteration.
+   */
   const writeBefore = (time: DateTime.Utc) =>
     Effect.forEach(
       [

@@ -16,7 +16,10 @@ const maxBatch = 500
 /** Maximum number of callers that wait for a statement. */
 const maxWaiting = 20_000
 
-/** Returns the finding for an answer that differs from its event. An answer is compared when a process caches it, not at each cache hit. */
+/**
+ * Returns the text of the finding that a stored answer differs from its event. An answer is compared with its event when a process
+ * reads it into its cache, not at each cache hit.
+ */
 const altered = (position: bigint) => `The newest answer for a VAT ID differs from its event at position ${position}`
 
 const make = Effect.gen(function* () {

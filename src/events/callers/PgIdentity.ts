@@ -1,4 +1,7 @@
-/** Identifies a caller: finds the account, plan and usage of an API key, or the meter of a client address. */
+/**
+ * Identifies a caller: finds the account, plan and usage of an API key. A caller without a key is identified by the keyed hash of
+ * its IP address.
+ */
 import { DateTime, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isWellFormed } from "#domain/accounts/ApiKey.ts"

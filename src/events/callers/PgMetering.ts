@@ -71,7 +71,10 @@ const standingOf = ({ caller }: Charge, used: number, window: RateWindow | null)
   window
 })
 
-/** Returns the rate window of the caller's minute. Either `admit` counted the call before, or this append did. */
+/**
+ * Returns the rate window that counted the call: in `admit` or, if `admit` was not called, in this append. Null if the append did
+ * not count the call.
+ */
 const windowOf = ({ admitted, caller }: Charge, { minute }: Pick<AppendCommand.Appended, "minute">) => {
   if (admitted !== null) return admitted.window
   return minute === null ? null : rateWindow(caller.perMinute, minute.taken, minute.endsInMs)
@@ -92,7 +95,7 @@ const refusalOf = (charge: Charge, failure: AppendCommand.AppendError): Effect.E
       const standing = standingOf(charge, failure.used, windowOf(charge, failure))
       const refusal = minuteRefusal(charge.caller, standing) ?? quotaRefusal(charge.caller, standing)
       return refusal === null
-        ? Effect.die(`The database function vatproof.append rejected a call within its limits: ${failure._tag}`)
+        ? Effect.die(`vatproof.append refused a metered call although the caller is below its limits (a defect): ${failure._tag}`)
         : Effect.fail(refusal)
     }
   }

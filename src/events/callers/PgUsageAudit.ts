@@ -1,4 +1,7 @@
-/** Compares all meters with the events in one statement, so that both come from one snapshot. */
+/**
+ * Compares all meters with the events in one statement, so that the statement sees meters and events in the same snapshot of the
+ * database.
+ */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"

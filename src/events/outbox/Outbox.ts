@@ -17,9 +17,9 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 const maxConcurrent = 4
 
 /**
- * `firstRetry` is the pause after the first failed attempt, which doubles up to `longestRetry`. After `lease` another replica takes over
- * a mail of a dead replica. `poll` is the interval at which a replica looks for mails of other replicas. A stopping replica waits up to
- * `grace` for its deliveries to end.
+ * `firstRetry` is the pause after the first failed attempt. The pause doubles with each attempt, up to `longestRetry`. If a replica
+ * dies, another replica takes over its mail after `lease`. `poll` is the interval at which a replica looks for mails that other
+ * replicas queued. A stopping replica waits up to `grace` for its deliveries to end.
  */
 export interface Pace {
   readonly firstRetry: Duration.Input
@@ -67,9 +67,9 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(Effect.exit(restore(Effect.raceFirst(mailer.deliver(mail), claimLost))), (exit) => record(mail, exit))
     ).pipe(
-      // Without a stored result, a replica sends the mail again after its lease has expired.
+      // If the result is not stored, a replica sends the mail again after the lease of this attempt has expired.
       Effect.catchTag("StoreUnavailable", (error) =>
-        Effect.logError(`The result of mail ${mail.mailId} could not be stored; the mail may be sent again`, error.cause)
+        Effect.logError(`The result of mail ${mail.mailId} could not be stored; a replica will send the mail again`, error.cause)
       )
     )
   }

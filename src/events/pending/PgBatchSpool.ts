@@ -1,6 +1,6 @@
 /**
  * Stores the items of an upload, in chunks, as rows of vatproof.uploads until they are in the log. The transaction that appends the
- * items of a chunk deletes its row, so each chunk is appended once.
+ * items of a chunk also deletes the row of the chunk, so each chunk is appended once.
  */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -40,7 +40,10 @@ const Spooled = Schema.Struct({
 
 type Spooled = typeof Spooled.Type
 
-/** A cancelled batch. `item` is its first pending item, null if no item is pending. `is_spooled` is true if a chunk is not in the log yet. */
+/**
+ * A cancelled batch. `item` is the number of its first pending item, or null if no item is pending. `is_spooled` is true if a chunk
+ * of the batch is not in the log yet.
+ */
 const Cancelled = Schema.Struct({
   batch_id: Schema.String,
   account_id: Schema.String,
@@ -50,7 +53,10 @@ const Cancelled = Schema.Struct({
   is_spooled: Schema.Boolean
 })
 
-/** Another replica appended the chunk, or its document was erased after the read. */
+/**
+ * The chunk was not appended, because another replica has appended it, or because its document was erased after this replica read
+ * it.
+ */
 class ChunkTaken extends Schema.TaggedError<ChunkTaken>()("ChunkTaken", {}) {}
 
 const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
@@ -65,7 +71,8 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     execute: ({ batchId, uploadId }) =>
       sql`UPDATE vatproof.uploads SET batch_id = ${batchId}::uuid WHERE upload_id = ${uploadId}::uuid RETURNING chunk`
   }),
-  // Reads the first chunk of the batch with the next id after `after`. Without such a chunk, reads the first chunk of the first batch.
+  // Reads the next spooled chunk: the first chunk of the first batch whose id is greater than `after`. If there is no such batch,
+  // reads the first chunk of the batch with the smallest id.
   next: SqlSchema.findOneOption({
     Request: Schema.String,
     Result: Spooled,
@@ -77,7 +84,8 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
       ) AS n CROSS JOIN LATERAL (SELECT account_id, key_id, expires_at, cancelled_by FROM vatproof.batches WHERE batch_id = n.batch_id LIMIT 1) AS b
       ORDER BY n.turn LIMIT 1`
   }),
-  // Deletes nothing if the document was erased after the read; the chunk is then read again.
+  // Deletes the row of a chunk. Deletes nothing if the document in the row was erased after this replica read it; the replica then
+  // reads the row again.
   remove: SqlSchema.findAll({
     Request: Schema.Struct({ batchId: Schema.String, chunk: Schema.Int, isErased: Schema.Boolean }),
     Result: Schema.Struct({ chunk: Schema.Int }),
@@ -86,7 +94,8 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   }),
   release: (batchId: string, first: number, count: number, waitMs: bigint, failure: string | null) =>
     sql`SELECT vatproof.release_items(${batchId}::uuid, ${first}::int, ${count}::int, ${waitMs}, ${failure})`,
-  // Reads one snapshot, in which a chunk is either spooled or in the log. LIMIT keeps the planner from reading all items.
+  // Finds the first batch that was cancelled after position `after`. The single statement sees one snapshot of the database, in which
+  // every chunk is either in the spool or in the log. LIMIT keeps the planner from reading all items.
   nextCancelled: SqlSchema.findOneOption({
     Request: Schema.BigInt,
     Result: Cancelled,
@@ -97,7 +106,10 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   })
 }))
 
-/** Creates `accept`: assigns the chunks of an upload to its batch and appends BatchAccepted. Returns false if that event is stored already. */
+/**
+ * Creates `accept`, which assigns the chunks of an upload to its batch and appends BatchAccepted. `accept` returns false if this
+ * event is stored already.
+ */
 const makeAccept = Effect.gen(function* () {
   const events = yield* EventStore
   const queries = yield* makeQueries
@@ -140,13 +152,16 @@ const makeAccept = Effect.gen(function* () {
   })
 })
 
-/** Creates `openNext`: appends the items of the next spooled chunk and returns the chunk; null if no chunk was appended. */
+/**
+ * Creates `openNext`, which appends the items of the next spooled chunk and returns the chunk. `openNext` returns null if it
+ * appended no chunk.
+ */
 const makeOpenNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
   const queries = yield* makeQueries
 
-  /** Returns the command that appends a chunk. If the batch is cancelled, the same command cancels the items. */
+  /** Returns the command that appends the items of a chunk. If the batch is cancelled, the same command also cancels these items. */
   const commandOf = (row: Spooled): AppendCommand => {
     const { account_id, batch_id, chunk, document, expires_at, is_cancelled, items, key_id } = row
     const first = chunk * batchItems.chunk
@@ -186,8 +201,9 @@ const makeOpenNext = Effect.gen(function* () {
 })
 
 /**
- * Creates `endNext`: cancels the pending items of one chunk, in the first batch that was cancelled after position `after`. Returns the
- * position for the next call; null if there is no such batch, or if its remaining items are still spooled.
+ * Creates `endNext`, which cancels the pending items of one chunk. It chooses the first batch that was cancelled after position
+ * `after`. It returns the position for the next call. It returns null if there is no such batch, or if all remaining items of the
+ * batch are still spooled.
  */
 const makeEndNext = Effect.gen(function* () {
   const crypto = yield* Crypto
@@ -216,7 +232,10 @@ const makeEndNext = Effect.gen(function* () {
   })
 })
 
-/** Returns the event that cancels a chunk of items. Its id is computed, so that concurrent replicas store the event once. */
+/**
+ * Returns the event that cancels a chunk of items. The id of the event is computed from the batch and the chunk, so that concurrent
+ * replicas store the event only once.
+ */
 const cancellationOf = (
   crypto: Pick<PureCrypto, "sha256Hex">,
   facts: { readonly batch_id: string; readonly account_id: string; readonly key_id: string; readonly first: number },

@@ -1,6 +1,6 @@
 /**
  * The queue of tasks in vatproof.tasks. The append writes the columns that derive from events. The functions in
- * migrations/functions/tasks.sql write the columns of the schedule.
+ * migrations/functions/tasks.sql write the columns that schedule the attempts.
  */
 import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -141,7 +141,8 @@ const make = Effect.gen(function* () {
     const defaults = { forceLive: false, requesterVatId: null, company: null, reference: null }
     if (batchId !== null) return { accountId, keyId, vatId, request: defaults } satisfies AcceptedTask
     const [event] = yield* events.read(position, 1)
-    if (event === undefined) return yield* Effect.die(`No event at position ${position}`)
+    if (event === undefined)
+      return yield* Effect.die(`The log has no event at position ${position}, although a task refers to it`)
     const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(event.data)
     const task = { accountId: account_id, keyId: key_id, vatId: vat_id }
     const plain = { forceLive: force_live, requesterVatId: null, company: null, reference: null }

@@ -72,8 +72,8 @@ interface Names {
 const erased: Names = { company_name: null, company_address: null }
 
 /**
- * Returns the company name and address of an answer from its personal document, which is null once erased. The BZSt discloses neither, so
- * a receipt's document has the official name and address from an earlier answer.
+ * Returns the company name and address from the personal document of an answer. They are null once the document is erased. An answer
+ * of the BZSt has no name and address. A receipt's document therefore has the official name and address from an earlier answer.
  */
 export const namesIn = Effect.fnUntraced(function* ({ type }: StoredEvent, document: string | null) {
   if (document === null) return erased
@@ -85,7 +85,10 @@ export const namesIn = Effect.fnUntraced(function* ({ type }: StoredEvent, docum
   return { company_name, company_address }
 })
 
-/** Creates two functions: one reads the event at a position, the other the outcome of the validation that the event closed. */
+/**
+ * Creates two functions. The first returns the event at a position. The second returns the outcome of the validation that the event
+ * at a position closed.
+ */
 const makeAnswers = Effect.gen(function* () {
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make
@@ -93,7 +96,9 @@ const makeAnswers = Effect.gen(function* () {
 
   const at = Effect.fnUntraced(function* (position: number) {
     const [event] = yield* verified(yield* events.read(position, 1))
-    return event === undefined ? yield* Effect.die(`No event at position ${position}`) : event
+    return event === undefined
+      ? yield* Effect.die(`The log has no event at position ${position}, although a stored row refers to it`)
+      : event
   })
 
   const documentOf = (event: StoredEvent) =>
@@ -177,7 +182,7 @@ const makeQueries = Effect.gen(function* () {
       limit: Schema.Int
     }),
     Result: Row,
-    // Reads each state by the index of that state, so that a page reads at most `limit` rows per state.
+    // Reads the validations of each state by the index of that state, so that a page reads at most `limit` rows per state.
     execute: ({ before, keyId, limit, referenceHash, states, vatId }) => {
       const filter = [
         ...(vatId === null ? [] : [sql`t.vat_id = ${vatId}`]),

@@ -60,7 +60,10 @@ const make = Effect.gen(function* () {
   const change = yield* makeChange
   const eraseUploads = yield* makeEraseUploads
 
-  /** Changes those documents of a subject that `isMeant` selects, by appending events. Returns the positions of the documents. */
+  /**
+   * Changes the documents of a subject for which `isMeant` returns true, by appending events. Returns the positions of these
+   * documents.
+   */
   const changeAll = Effect.fnUntraced(function* (
     subject: PersonalSubject,
     isMeant: (row: PersonalRow) => boolean,
@@ -96,7 +99,7 @@ const make = Effect.gen(function* () {
     }),
     /** Erases the documents that are not on legal hold, and returns their positions. Can be repeated after an interruption. */
     erase: (subject: PersonalSubject) =>
-      // Erases the spooled chunks of batches first: a chunk that is appended meanwhile is then found in the log.
+      // Erases the documents of spooled chunks first. If such a chunk is appended meanwhile, the search of the log below finds it.
       Effect.andThen(
         eraseUploads(subject),
         again(
@@ -155,7 +158,8 @@ const makeFind = Effect.map(SqlClient.SqlClient, (sql) => {
       case "Receipt":
         return sql`e.stream_id = ${receiptStream(subject.receiptId)}`
       case "Account":
-        // An event may name a former account of its key, or no account. Therefore also selects by the account's current keys.
+        // Selects the events that name the account, and the events of the account's current keys: an event of such a key may name a
+        // former account of the key, or no account.
         return sql`(e.data ->> 'account_id' = ${subject.accountId} OR coalesce('key-' || (e.data ->> 'key_id'), e.stream_id) = ANY (ARRAY(
           SELECT 'key-' || key_id FROM vatproof.api_keys WHERE account_id::text = ${subject.accountId})))`
     }
@@ -239,7 +243,8 @@ const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof ma
           QueryPolicy.withRetry(retryFor)
         )
         const positions = rows.filter(({ may_go }) => may_go).map(({ position }) => Number(position))
-        // If another change was stored first, the next run of the job finds the documents again.
+        // If another command changed one of the documents first, this step erases none of them. The next run of the job finds them
+        // again.
         const done = yield* change(positions, PersonalDataErased.make({ positions, cause: "retention" })).pipe(
           Effect.as(positions.length),
           Effect.catchTag("DocumentsChanged", () => Effect.succeed(0))

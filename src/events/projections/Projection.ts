@@ -27,13 +27,16 @@ export type Changes = typeof Changes.Type
 export interface Projection {
   readonly name: string
   readonly version: number
-  /** Writes the rows that a batch of events produces, in the transaction that advances the position. Idempotent. */
+  /** Writes the rows that the events of a batch produce, in the transaction that advances the projection. Idempotent. */
   readonly apply: (batch: ProjectionBatch) => Effect.Effect<Changes, QueryFailure>
 }
 
 export const define = (projection: Projection): Projection => projection
 
-/** An event is missing in the log. A projection stops before it, because rows that are computed without it could be wrong. */
+/**
+ * An event is missing in the log. The projection stops before the missing event, because rows that are computed without it could be
+ * wrong.
+ */
 export class LogGap extends Schema.TaggedError<LogGap>()("LogGap", {
   projection: Schema.String,
   from: Schema.Int,
@@ -58,8 +61,8 @@ export const Progress = Schema.Struct({ position: Schema.BigInt, head: Schema.Bi
 export const makeStep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Disables bitmap scans, so that the planner reads a range of positions by the index on positions. A bitmap scan of another index is
-  // slow.
+  // Locks the row of the projection. Also disables bitmap scans in this transaction, so that the planner reads a range of positions
+  // by the index on positions. A bitmap scan of another index is slow.
   const lock = SqlSchema.findOne({
     Request: Schema.String,
     Result: Progress,

@@ -15,7 +15,7 @@ export interface TableProjection {
   readonly version: number
   readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<string>
-  /** SQL: the position of the event that a wrong row mainly concerns. */
+  /** SQL expression for the position of the event to which a finding about a wrong row refers. */
   readonly position: string
 }
 
@@ -125,7 +125,10 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
   }
 ]
 
-/** The text columns. They need a collation in comparisons, because the results of SQL functions have the collation of the database. */
+/**
+ * The columns of type text. Comparisons of these columns need an explicit collation, because the results of SQL functions have the
+ * collation of the database.
+ */
 const texts: ReadonlySet<string> = new Set([
   "answer",
   "key",

@@ -31,7 +31,8 @@ export const run = Effect.fn("ProjectionRebuild.run")(
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
     const counted = makeSum(progress)
-    // Rebuilds inline and asynchronous projections concurrently, because each part occupies only one processor of the database.
+    // Rebuilds inline and asynchronous projections concurrently, because each of the two rebuilds occupies only one CPU of the
+    // database.
     const rebuilt = yield* Effect.all(
       [
         inline.length === 0 ? Effect.succeed([]) : rebuildInline(inline, counted()),
@@ -85,7 +86,8 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
       const reads = yield* makeReads
       for (const { kind, name } of tableProjections) {
         const made = sql.literal(name)
-        // vatproof.project fills the temporary tables, because they come first in the search path.
+        // vatproof.project then fills the temporary table and not the table in the schema vatproof, because temporary tables come
+        // first in the search path.
         if (kind === "inline")
           yield* sql`CREATE TEMPORARY TABLE ${made} (LIKE vatproof.${made} INCLUDING ALL) ON COMMIT DROP`.unprepared
       }
@@ -150,7 +152,8 @@ const putRight = (sql: SqlClient.SqlClient) =>
 const rebuildFollowing = Effect.fnUntraced(function* ({ apply, name, version }: Projection, progress: Progress) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
-  // Locks the row in a statement of its own: a statement that waits for a lock sees no event that is appended during the wait.
+  // Locks the row of the projection in a separate statement. A statement that waits for a lock sees no event that is appended during
+  // the wait; the next statement sees it.
   const lock = sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
     ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version`
   const setPosition = SqlSchema.findOne({

@@ -16,7 +16,7 @@ import * as Pacer from "#events/database/Pacer.ts"
 
 /** Maximum time that a reader waits until a table has reached the head of the log. */
 const retryFor = "3 seconds"
-/** Interval of the background iterations. Fewer, larger steps cost less. */
+/** Interval of the background iterations. A shorter interval would cause more and smaller steps, which cost more. */
 const pollEveryMs = 1_000
 /** Events per step in normal operation. A step takes about 10 ms. */
 const liveBatchSize = 1_000
@@ -27,8 +27,8 @@ const pauseAfterFailure = "5 seconds"
 const maxWaiting = 20_000
 
 /**
- * Progress of a projection. `lag` is the number of events that are not applied yet. `stalled_ms` is the time without progress, 0 if
- * `lag` is 0. An `outdated` projection has an older version than this program.
+ * Progress of a projection. `lag` is the number of events that the projection has not applied yet. `stalled_ms` is the time without
+ * progress; 0 if `lag` is 0. `outdated` is true if the table was filled by an older version of the rules than this program has.
  */
 export interface ProjectionState {
   readonly name: string
@@ -40,7 +40,7 @@ export interface ProjectionState {
   readonly outdated: boolean
 }
 
-/** Creates a projection whose `apply` writes with the given connection. */
+/** Creates a projection that writes its rows with the given connection to the database. */
 export type ProjectionDefinition = Effect.Effect<Projection, never, SqlClient.SqlClient>
 
 const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionDefinition>) {
@@ -49,7 +49,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const step = yield* makeStep
   yield* access.register(projections).pipe(QueryPolicy.withRetry("10 seconds"))
 
-  /** Advances a projection to the head of the log. `position` and `head` come from `access.look`. */
+  /** Advances a projection from `position` to `head`. `access.look` has read both numbers. */
   const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: ProgressRow, pace: Pacer.Pacer) {
     let now = position
     while (now < head) {
@@ -64,11 +64,14 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   const catchUp = (projection: Projection) =>
     Effect.flatMap(access.look(projection.name), (progress) => moveTo(projection, progress, Pacer.atOnce(maxStep)))
 
-  /** Advances a projection in the background. Does nothing if a replica has just advanced it, so that more replicas do not cause smaller steps. */
+  /**
+   * Advances a projection in the background. Does nothing if a replica has just advanced the projection and few events are new:
+   * otherwise more replicas would cause more and smaller steps.
+   */
   const follow = Effect.fnUntraced(function* (projection: Projection) {
     const progress = yield* access.look(projection.name)
     const { head, movedAgoMs, position } = progress
-    // A clock that was set back can cause a negative time.
+    // The time is negative if the clock of the database was set back.
     const lately = movedAgoMs >= 0 && movedAgoMs < pollEveryMs / 2
     if (lately && head - position < maxStep) return
     const isBacklog = head - position > Pacer.backlog
@@ -77,7 +80,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
 
   const joins = new Map<string, (_: undefined) => Effect.Effect<void, StoreUnavailable>>()
   for (const projection of projections) {
-    // All readers that arrive while an iteration runs share the next iteration.
+    // All readers that arrive while an iteration for readers runs share the next such iteration.
     const join = yield* GroupCommit.make({
       run: (waiting: ReadonlyArray<undefined>) =>
         Effect.as(
@@ -95,7 +98,9 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   return {
     /** Waits until the table has all events that were appended before the call, at most 3 seconds. Fails with StoreUnavailable. */
     upToDate: Effect.fn("Projections.upToDate")(
-      (name: string) => joins.get(name)?.(undefined) ?? Effect.die(`There is no projection ${name}`)
+      (name: string) =>
+        joins.get(name)?.(undefined) ??
+        Effect.die(`Projections.upToDate was called for the unknown projection ${name} (a defect)`)
     ),
     /** The progress of each projection. */
     list: access.list.pipe(QueryPolicy.withRetry(retryFor))
@@ -145,7 +150,8 @@ const progressColumns = `p.name, p.version, p.position, l.next_position AS head,
 
 /** Creates the queries that read and initialise the positions of projections. */
 const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
-  // A projection does not advance while the log has no new events, so `stalled_ms` starts with the first unapplied event.
+  // A projection does not advance while the log has no new events. Therefore `stalled_ms` counts at the earliest from the time of the
+  // first event that is not applied yet.
   const findProgress = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Schema.BigInt), stalled_ms: Schema.BigInt }),
@@ -187,7 +193,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
           // An inline projection is always at the head of the log.
           const position = Number(progress?.position ?? progress?.head ?? 0)
           const lag = Number(progress?.head ?? 0) - position
-          // A clock that was set back can cause a negative time.
+          // The time is negative if the clock of the database was set back.
           const stalled_ms = lag > 0 ? Math.max(0, Number(progress?.stalled_ms ?? 0)) : 0
           const version = progress?.version ?? 0
           return { name, kind, version, position, lag, stalled_ms, outdated: version < newest }
