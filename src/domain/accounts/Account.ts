@@ -147,7 +147,10 @@ export const refuseExpired = (purpose: EmailPurpose, { issuedAt, now }: TokenUse
     ? Result.fail(new TokenExpired({ purpose }))
     : Result.void
 
-/** Verifies the address with the token of a mail. Returns the event, or InvalidToken if the address is verified already. */
+/**
+ * Returns the event that verifies the address with the token of a mail. Fails with InvalidToken if the address is verified
+ * already.
+ */
 export const verifyEmail = (
   state: AccountState,
   use: TokenUse
@@ -157,8 +160,8 @@ export const verifyEmail = (
     : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
 
 /**
- * Sets a new password with the token of a mail. Returns the events. This also verifies the address, because the token proves that
- * the client reads the mails of this address.
+ * Returns the events that set a new password with the token of a mail. If the address is not verified yet, one of these events
+ * verifies it: the token proves that the client reads the mails of this address.
  */
 export const resetPassword = (
   state: AccountState,

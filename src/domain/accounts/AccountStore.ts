@@ -19,7 +19,7 @@ export class NoSuchAccount extends Schema.TaggedError<NoSuchAccount>()("NoSuchAc
   }
 }
 
-/** Personal data of an account: never in an event, log line or span. Only accounts with a login have a password. */
+/** Personal data of an account. It is never in an event, log line or span. Only accounts with a login have a password. */
 export interface Contact {
   readonly email: string | null
   readonly agentId: string | null

@@ -29,8 +29,8 @@ const candidateCount = 4
 const maxDraws = 20
 
 /**
- * Returns a function that calls `attempt` with new candidates until it returns a value. `attempt` must return null if the account
- * has used the prefixes of all candidates.
+ * Returns a function that calls `attempt` with new candidates until `attempt` returns a value other than null. `attempt` must
+ * return null if the account has already used the prefixes of all candidates.
  */
 export const make = Effect.map(Crypto, (crypto) => {
   const candidate = Effect.map(ApiKey.generate(crypto), (key) => ({

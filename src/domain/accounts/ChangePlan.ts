@@ -1,4 +1,4 @@
-/** Changes the plan of an account immediately, in either direction (rule 52). */
+/** Changes the plan of an account immediately, to a larger or a smaller plan (rule 52). */
 import { Context, Effect, Layer } from "effect"
 import { type AccountState } from "#domain/accounts/Account.ts"
 import { PlanChanged } from "#domain/accounts/AccountEvents.ts"

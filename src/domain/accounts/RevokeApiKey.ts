@@ -34,7 +34,7 @@ const make = Effect.map(AccountStore, (accounts) => ({
       accounts.change(accountId, (account) =>
         Effect.map(Effect.fromResult(revokeKey(account, prefixOrId, by)), (events) => ({ events, value: events.length > 0 }))
       ),
-    // Closing the account has revoked all its keys.
+    // The account is closed, and its closing revoked all its keys.
     Effect.catchTag("NoSuchAccount", () => Effect.succeed(false))
   )
 }))

@@ -9,7 +9,7 @@ import { ApiKeyNotFound } from "#domain/accounts/RevokeApiKey.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
-/** How long the former secret of a rotated key stays valid, unless it ends at once. */
+/** Time for which the former secret stays valid, if the rotation keeps it (`keepsFormer`). */
 const rotationOverlap = Duration.hours(24)
 
 interface Rotation<Candidate> {
@@ -21,7 +21,7 @@ interface Rotation<Candidate> {
 
 interface Rotated<Candidate> {
   readonly candidate: Candidate
-  /** The end of the former secret's validity; null if it ended at once. */
+  /** Time until which the former secret is valid; null if it became invalid at once. */
   readonly formerUntil: DateTime.Utc | null
   readonly event: DomainEvent
 }
@@ -46,7 +46,7 @@ const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const withCandidates = yield* ApiKeyCandidates.make
 
-  /** Rotates a key and returns its new secret. With `keepsFormer` the former secret stays valid for a day. */
+  /** Rotates a key and returns its new secret. If `keepsFormer` is true, the former secret stays valid for a day. */
   const rotate = Effect.fn("RotateApiKey.rotate")(
     (accountId: string, keyId: string, keepsFormer: boolean) =>
       withCandidates(accountId, (candidates) =>

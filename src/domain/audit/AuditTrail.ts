@@ -3,7 +3,7 @@ import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { Auditor } from "#domain/audit/Auditor.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** The item does not exist, or the reader may not see it. Readers are not told which. */
+/** The item does not exist, or the reader is not allowed to see it. Readers are not told which. */
 export class NotInLog extends Schema.TaggedError<NotInLog>()("NotInLog", { missing: Schema.String }) {
   override get message() {
     return `There is no ${this.missing}`
@@ -17,7 +17,10 @@ export class NotSignedYet extends Schema.TaggedError<NotSignedYet>()("NotSignedY
   }
 }
 
-/** Conditions on an event; null matches anything. Times are times of recording: `from` is inclusive, `to` exclusive. */
+/**
+ * Conditions on an event. A condition that is null matches every event. `from` (inclusive) and `to` (exclusive) limit the time at
+ * which the event was recorded.
+ */
 export interface AuditFilter {
   readonly from: DateTime.Utc | null
   readonly to: DateTime.Utc | null
@@ -46,7 +49,7 @@ export interface AuditPage {
   readonly next: number | null
 }
 
-/** An auditor, or the API key that a receipt was issued to. */
+/** The reader who requests a proof: an auditor, or the API key that the receipt was issued to. */
 export type ProofReader =
   | { readonly _tag: "Auditor"; readonly auditor: Auditor }
   | { readonly _tag: "Key"; readonly keyId: string }
@@ -71,8 +74,8 @@ export class AuditTrail extends Context.Service<
     /** The header line of `rows`, with its line break. */
     readonly header: string
     /**
-     * Returns matching events from position `after` on, oldest first. Reading
-     * the first page (`after` is null) is recorded as an event.
+     * Returns the events that match the query, oldest first, starting with the event at position `after`. If `after` is null, the
+     * page is the first one, and its reading is recorded as an event.
      */
     readonly page: (
       auditor: Auditor,
@@ -88,7 +91,7 @@ export class AuditTrail extends Context.Service<
     ) => Effect.Effect<ProvedEvent, NotInLog | NotSignedYet | StoreUnavailable>
     /** Returns the newest signed checkpoint (c2sp.org/tlog-checkpoint). */
     readonly checkpoint: Effect.Effect<string, NotInLog | StoreUnavailable>
-    /** Returns a tile of hashes by its path (c2sp.org/tlog-tiles), `0/x001/234` or `0/x001/235.p/7`. */
+    /** Returns a tile of hashes by its path (c2sp.org/tlog-tiles), such as `0/x001/234` or `0/x001/235.p/7`. */
     readonly tile: (path: string) => Effect.Effect<Uint8Array, NotInLog | StoreUnavailable>
   }
 >()("vatproof/domain/audit/AuditTrail") {}

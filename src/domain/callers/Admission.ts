@@ -29,7 +29,7 @@ export const make = Effect.gen(function* () {
   /** Counts the call towards the limit per minute, unless an earlier attempt counted it. Returns the standing. */
   const count = (call: Call, caller: Caller) => {
     const counted = MutableRef.get(call.standing)
-    // The plan may have changed since the call was counted.
+    // The plan may have changed since the call was counted, so the standing gets the current limit.
     if (counted !== null) return Effect.succeed({ ...counted, usage: { ...counted.usage, limit: caller.limit } })
     return Effect.map(metering.admit(caller), (standing) => {
       MutableRef.set(call.standing, standing)
@@ -88,8 +88,9 @@ export const make = Effect.gen(function* () {
     countWork,
     withCaller,
     /**
-     * Returns true if a call must be counted before its append: an earlier attempt counted it, or the caller's last call was refused. A call
-     * after a refusal is likely to be refused too, and a refused command slows down the append for all commands of the same group commit.
+     * Returns true if the append must not count the call itself. Either an earlier attempt counted the call, or the caller's last
+     * call was refused. A call after a refusal is likely to be refused too, and a refused command slows down the append for all
+     * commands of the same group commit. Such a call is therefore counted before the append.
      */
     isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }

@@ -17,5 +17,5 @@ export const billingPeriod = (now: DateTime.Utc): BillingPeriod => {
 /** Returns the name of the meter that counts a key's validations in a period. */
 export const keyMeter = (keyId: string, period: BillingPeriod): string => `key-${keyId}/${period.name}`
 
-/** Returns the name of the meter that counts all validations of a client address without a key. */
+/** Returns the name of the meter that counts all validations of a client without a key, by its IP address. */
 export const anonymousMeter = (addressHash: string): string => `anonymous-${addressHash}`

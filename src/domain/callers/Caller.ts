@@ -1,4 +1,4 @@
-/** The caller: an API key of an account, or an anonymous client address. */
+/** The caller: an API key of an account, or the IP address of a client without a key. */
 import type { DateTime } from "effect"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 import type { BillingPeriod } from "#domain/callers/BillingPeriod.ts"
@@ -21,7 +21,10 @@ export interface KeyCaller extends CallerBase {
   readonly plan: PlanName
   /** The month of `meter`: the month in which the caller was identified, even if the call ends in the next month. */
   readonly period: BillingPeriod
-  /** Time from which the caller must be identified again: the month ends, or the former secret of a rotated key expires. */
+  /**
+   * Time at which the caller must be identified again: the end of the month, or the time at which the former secret of a rotated
+   * key expires.
+   */
   readonly validUntil: DateTime.Utc
   /** The value of `meter` when the caller was identified. */
   readonly used: number
@@ -29,7 +32,7 @@ export interface KeyCaller extends CallerBase {
   readonly epoch: number
 }
 
-/** `addressHash` is a keyed hash of the client's address (IPv6 by /64); the address itself is never stored. */
+/** `addressHash` is a keyed hash of the client's IP address (of the /64 prefix for IPv6). The address itself is never stored. */
 export interface AnonymousCaller extends CallerBase {
   readonly _tag: "Anonymous"
   readonly addressHash: string

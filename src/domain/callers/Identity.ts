@@ -25,8 +25,9 @@ export class Identity extends Context.Service<
   Identity,
   {
     /**
-     * Returns the caller of an API key, possibly from the cache. After a revocation or plan change the cached caller is outdated:
-     * both increase the identity epoch, and the statement that counts or charges a call compares it with the caller's epoch.
+     * Returns the caller of an API key, possibly from the cache. Each revoked key and each changed plan increases the identity
+     * epoch. The cached caller may then be outdated, so the statement that counts or charges a call compares the current epoch
+     * with the caller's epoch.
      */
     readonly byKey: (key: Redacted.Redacted) => Effect.Effect<KeyCaller, InvalidApiKey | StoreUnavailable>
     /** Returns the caller of an API key, always from the database. */

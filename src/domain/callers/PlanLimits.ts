@@ -12,7 +12,7 @@ export interface PlanLimits {
 
 export interface AllPlans {
   readonly byName: Readonly<Record<PlanName, PlanLimits>>
-  /** Limits of a client address without a key: validations in total, and per minute. */
+  /** Limits of a client without a key, by its IP address: validations in total, and per minute. */
   readonly anonymous: { readonly lifetime: number; readonly perMinute: number }
 }
 

@@ -21,8 +21,9 @@ export class RateLimitExceeded extends Schema.TaggedError<RateLimitExceeded>()("
 export const rateWindowSeconds = 60
 
 /**
- * Returns the state of a window after `taken` calls. Rounds the remaining time up to seconds, so that a client does not retry too early. Limits
- * the remaining time to a minute, because a call that waits in the database after reading the clock would compute a longer time.
+ * Returns the state of a rate-limit window after `taken` calls. The remaining time is rounded up to seconds, so that a client
+ * does not retry too early. It is at most a minute: a call that reads the clock and then waits in the database would compute a
+ * longer time.
  */
 export const rateWindow = (limit: number, taken: number, endsInMs: number): RateWindow => ({
   limit,
@@ -33,13 +34,16 @@ export const rateWindow = (limit: number, taken: number, endsInMs: number): Rate
 /** Returns the name of the bucket that counts a caller's validations per minute. */
 export const minuteBucket = ({ stream }: Pick<Caller, "stream">): string => `minute/${stream}`
 
-/** Whether a slot of the sliding window was acquired. If not, the next one is free in `retryAfterSeconds`. */
+/**
+ * The result of `acquireSlots` or `checkSlots`: whether the call is granted. If not, the next call is possible after
+ * `retryAfterSeconds`.
+ */
 export interface Grant {
   readonly granted: boolean
   readonly retryAfterSeconds: number
 }
 
-/** Returns a function that fails with `message` unless a slot was acquired. */
+/** Returns a function that takes a `Grant` and fails with `message` if the call was not granted. */
 export const orTooMany =
   (message: string) =>
   ({ granted, retryAfterSeconds }: Grant): Effect.Effect<void, RateLimitExceeded> =>
@@ -61,8 +65,9 @@ export class RateLimiter extends Context.Service<
   RateLimiter,
   {
     /**
-     * Acquires a slot in each bucket, or none if a bucket is full. A bucket has `limit` slots in a sliding window. Joins the
-     * caller's transaction: a rollback frees the slots. Use it for small limits, because the time of each slot is stored.
+     * Acquires a slot in each bucket, or none if a bucket is full. A bucket has `limit` slots: the calls that it allows in a
+     * sliding window. Runs in the caller's transaction, so a rollback frees the slots. Use it for small limits, because the time
+     * of each slot is stored.
      */
     readonly acquireSlots: (buckets: Buckets, limit: number, window: Duration.Input) => Effect.Effect<Grant, StoreUnavailable>
     /** Returns what `acquireSlots` would grant now; acquires nothing. */

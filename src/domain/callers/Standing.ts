@@ -6,8 +6,8 @@ export const Usage = Schema.Struct({ used: Schema.Int, limit: Schema.Int })
 export type Usage = typeof Usage.Type
 
 /**
- * The rate-limit window of a call: `remaining` calls until it ends in
- * `resetSeconds`. A negative `remaining` means that the limit was exceeded.
+ * The state of a limit per minute. The caller has `remaining` calls until the window ends in `resetSeconds`. A negative
+ * `remaining` means that the limit was exceeded.
  */
 export const RateWindow = Schema.Struct({ limit: Schema.Int, remaining: Schema.Int, resetSeconds: Schema.Int })
 export type RateWindow = typeof RateWindow.Type

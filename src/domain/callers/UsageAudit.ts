@@ -33,7 +33,7 @@ export class UsageAudit extends Context.Service<
   {
     /** Compares every meter with its events. Reads the whole log in one snapshot, which concurrent appends do not change. */
     readonly check: Effect.Effect<UsageReport, StoreUnavailable>
-    /** Returns the number of client addresses that used the service without a key, and the sum of their validations. */
+    /** Returns the number of IP addresses that used the service without a key, and the sum of their validations. */
     readonly anonymous: Effect.Effect<{ readonly addresses: number; readonly used: number }, StoreUnavailable>
   }
 >()("vatproof/domain/callers/UsageAudit") {}

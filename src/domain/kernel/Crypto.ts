@@ -33,7 +33,9 @@ export class Crypto extends Context.Service<
   PureCrypto & {
     /** Returns random bytes from a cryptographically secure source. */
     readonly randomBytes: (count: number) => Uint8Array
-    /** Returns a UUID version 7. Ids are in the order of their creation; in one process also within a millisecond. */
+    /**
+     * Returns a UUID version 7. Ids sort in the order of their creation. Ids from one process do so even within a millisecond.
+     */
     readonly uuidV7: () => string
   }
 >()("vatproof/domain/kernel/Crypto") {}

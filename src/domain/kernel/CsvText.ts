@@ -1,4 +1,4 @@
-/** Text in CSV files. */
+/** Quotes texts for CSV files. */
 
 /** Text that spreadsheets interpret as a formula, leading white space included (OWASP, "CSV Injection"; read 2026-11). */
 const formula = /^(?:[\t\r]|[\s\p{Cc}]*[=+\-@＝＋－＠])/u

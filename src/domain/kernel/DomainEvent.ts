@@ -15,15 +15,18 @@ export interface DomainEvent {
 }
 
 /**
- * The computed id of an event. The log stores only one event with an id.
- * `causationId` is the task that the event closes; null if it closes none.
+ * The computed id of an event. The log stores at most one event with this id. `causationId` is the task that the event closes;
+ * null if it closes none.
  */
 export interface EventIdentity {
   readonly eventId: string
   readonly causationId: string | null
 }
 
-/** One version of an event type. A stored version is never edited: a change is a new version and an upcaster in the catalogue. */
+/**
+ * One version of an event type. A released version is never edited. Changed data needs a new version, and a function in the
+ * catalogue (an upcaster) that converts stored data of the old version.
+ */
 export interface EventType<A> {
   readonly type: string
   readonly schemaVersion: number

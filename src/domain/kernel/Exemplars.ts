@@ -11,7 +11,7 @@ export interface Exemplar {
 /** Maximum number of series with exemplars. */
 const maxSeries = 500
 
-/** Identifies a series. A metric and its snapshot have the same id and attributes. */
+/** Identifies a series of a metric. A metric object and a snapshot of it both have these two fields. */
 interface Series {
   readonly id: string
   readonly attributes?: Metric.Metric.AttributeSet | undefined

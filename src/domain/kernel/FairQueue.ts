@@ -15,13 +15,19 @@ export interface FairQueueOptions {
 export type Bound = "capacity" | "perKey"
 
 export interface FairQueue {
-  /** Runs `work` of a key, or `onRejected` if the work would exceed a limit. The work itself acquires slots with `inSlot`. */
+  /**
+   * Runs `work` of a key. If the work would exceed a limit, runs `onRejected` instead. The work itself acquires slots with
+   * `inSlot`.
+   */
   readonly admit: <A, E, R, B, E2, R2>(
     key: string,
     work: Effect.Effect<A, E, R>,
     onRejected: (bound: Bound) => Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** Waits for a slot and runs work in it. Only admitted work may call it, because only `admit` bounds the queue. */
+  /**
+   * Waits for a slot and runs work in it. Must be called only by work that `admit` has admitted, because only `admit` limits the
+   * length of the queue.
+   */
   readonly inSlot: <A, E, R>(key: string, work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -47,7 +53,7 @@ export const make = ({ capacity, concurrency, perKey }: FairQueueOptions): Effec
       work: Effect.Effect<A, E, R>,
       onRejected: (bound: Bound) => Effect.Effect<B, E2, R2>
     ) =>
-      // Uninterruptible from the increment of the counters until their decrement is ensured.
+      // An interruption after the increment of the counters must not prevent their decrement.
       Effect.uninterruptibleMask((restore): Effect.Effect<A | B, E | E2, R | R2> => {
         const bound = exceeded(key)
         if (bound !== null) return restore(onRejected(bound))

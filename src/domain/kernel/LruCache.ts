@@ -8,8 +8,9 @@ export interface LruCache<V> {
 }
 
 /**
- * Holds at most `capacity` entries, and at least the most recently used half of them. Keeps a recent and an older
- * generation instead of an exact order: a hit on a recent entry changes nothing, so hits create no work for the garbage collector.
+ * Holds at most `capacity` entries. The `capacity / 2` most recently used entries are never evicted. The cache keeps two
+ * generations, recent and older entries, instead of an exact order. A hit on a recent entry changes nothing, so hits create no
+ * work for the garbage collector.
  */
 export const makeLruCache = <V>(capacity: number): LruCache<V> => {
   const half = Math.max(1, Math.floor(capacity / 2))

@@ -12,7 +12,10 @@ export interface InstrumentOptions {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** Maximum number of series of a metric. One further series counts for all other labels, as in OpenTelemetry's SDKs. */
+/**
+ * Maximum number of series of a metric. When it is reached, all new sets of labels share one further series, as in
+ * OpenTelemetry's SDKs.
+ */
 const maxSeries = 500
 const overflow: Labels = { "otel.metric.overflow": "true" }
 

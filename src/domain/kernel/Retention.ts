@@ -18,8 +18,8 @@ export const Retention = Context.Reference<Readonly<Record<RetentionClass, Reten
 /** Returns the end of the retention period of a document created at `at`. */
 export const retainUntil = (period: RetentionPeriod, at: DateTime.Utc): DateTime.Utc => {
   if ("days" in period) return DateTime.add(at, { days: period.days })
-  // In Germany the year begins at 23:00 UTC on 31 December, so an answer after that counts for the next year. The period ends at
-  // the end of a year in UTC, one hour after the end of the German year.
+  // In Germany the year begins at 23:00 UTC on 31 December. An answer after that time therefore belongs to the next German year.
+  // The period ends at the end of a year in UTC, one hour after the end of the German year.
   const year = DateTime.getPartUtc(DateTime.add(at, { hours: 1 }), "year")
   return DateTime.makeUnsafe({ year: year + period.years + 1, month: 1, day: 1 })
 }
