@@ -7,7 +7,7 @@ import { Context, Duration, type Effect, type Redacted, Schema } from "effect"
  */
 export class InvalidAccessToken extends Schema.TaggedError<InvalidAccessToken>()("InvalidAccessToken", {}) {
   override get message() {
-    return "Send a valid token as Authorization: Bearer <token>. POST /v1/auth/login gives one that lasts 24 hours"
+    return "Send a valid token as Authorization: Bearer <token>. POST /v1/auth/login returns a token that is valid for 24 hours"
   }
 }
 
@@ -25,7 +25,10 @@ export class AccessTokens extends Context.Service<
   AccessTokens,
   {
     readonly issue: (session: Session) => Effect.Effect<Redacted.Redacted>
-    /** Returns the token's session. The caller must check that the account's epoch is still the same. */
+    /**
+     * Returns the session of a valid token. The caller must compare the epoch of the session with the current epoch of the
+     * account.
+     */
     readonly verify: (token: Redacted.Redacted) => Effect.Effect<Session, InvalidAccessToken>
   }
 >()("vatproof/domain/accounts/AccessTokens") {}

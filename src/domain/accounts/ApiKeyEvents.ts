@@ -10,8 +10,8 @@ export const ApiKeyIssued = DomainEvent.define(
 )
 
 /**
- * A key got a new secret. It keeps its id, usage and receipts. The former secret is valid until `previous_until`; null if it
- * ended at once. All older secrets are invalid.
+ * A key got a new secret. It keeps its id, usage and receipts. `previous_until` is the time until which the former secret is
+ * valid; null if the former secret became invalid at once. All older secrets are invalid.
  */
 export const ApiKeyRotated = DomainEvent.define(
   "ApiKeyRotated",

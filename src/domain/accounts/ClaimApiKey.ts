@@ -16,7 +16,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 /** The key is malformed, unknown, revoked or replaced by a rotation; the client is not told which. */
 export class UnknownApiKey extends Schema.TaggedError<UnknownApiKey>()("UnknownApiKey", {}) {
   override get message() {
-    return "There is no such API key, or it is revoked or replaced by a newer one"
+    return "The API key does not exist, is revoked, or was replaced by a rotation"
   }
 }
 
@@ -31,7 +31,7 @@ const hasOwner = new ApiKeyNotClaimable({
 
 const prefixTaken = new ApiKeyNotClaimable({
   message:
-    "Another API key of your account starts, or started, with the same 12 characters. Rotate the key that you want to claim (POST /v1/keys/rotate). Then claim the new key"
+    "Another API key of your account has or had the same first 12 characters. Rotate the key that you want to claim (POST /v1/keys/rotate). Then claim the new key"
 })
 
 /** The key that a client sent, with its stored id. */
@@ -41,7 +41,10 @@ export interface ClaimedKey {
   readonly sha256: string
 }
 
-/** The new events: `released` of the account that loses the key, `claimed` of the account that gets it. Both are empty if the claiming account has the key already. */
+/**
+ * `released` are the new events of the account that loses the key. `claimed` are the new events of the account that gets it. Both
+ * are empty if the claiming account has the key already.
+ */
 export interface Claim {
   readonly released: ReadonlyArray<DomainEvent>
   readonly claimed: ReadonlyArray<DomainEvent>
@@ -74,7 +77,7 @@ export const claimKey = (
   return Result.succeed({ released: [released], claimed: [ApiKeyClaimed.make(claimed)] })
 }
 
-/** Limit on the claims that an account tries, including refused ones. */
+/** Maximum number of claims that an account can try in an hour, including refused claims. */
 const maxClaims = 30
 const window = Duration.hours(1)
 
@@ -108,7 +111,8 @@ const make = Effect.gen(function* () {
     },
     Effect.catchTag("InvalidApiKey", () => Effect.fail(new UnknownApiKey({}))),
     (claimed, accountId) =>
-      // If the key's account is closed, the key is revoked. If the claiming account is closed, its access token is invalid.
+      // If the account that had the key was closed, the closing revoked the key. If the claiming account was closed, its access
+      // token is invalid.
       Effect.catchTag(claimed, "NoSuchAccount", (closed) =>
         Effect.fail(closed.accountId === accountId ? new InvalidAccessToken({}) : new UnknownApiKey({}))
       )

@@ -44,9 +44,9 @@ export const AuditorRevoked = DomainEvent.define(
 )
 
 /**
- * An auditor read events, one event or one proof (`what`). For events, only the first page is recorded, with its filters:
- * `of_account` and `of_key` are the requested account and key. `by_vat_id` says whether a VAT ID was requested. The VAT ID itself is
- * not stored, because it may identify a person.
+ * An auditor read events, one event or one proof (`what`). A query for events is recorded once, at its first page, with its
+ * filters. `of_account` and `of_key` are the account and the API key in the filters. `by_vat_id` is true if the filters contained
+ * a VAT ID. The VAT ID itself is not stored, because it may identify a person.
  */
 export const AuditLogRead = DomainEvent.define(
   "AuditLogRead",

@@ -6,7 +6,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 /** The token is malformed, unknown, revoked or expired. Clients are not told which. */
 export class InvalidAuditorToken extends Schema.TaggedError<InvalidAuditorToken>()("InvalidAuditorToken", {}) {
   override get message() {
-    return "The auditor's token is not valid. Send one in the header Authorization: Bearer <token>"
+    return "The auditor's token is not valid. Send a valid token in the header Authorization: Bearer <token>"
   }
 }
 

@@ -21,7 +21,7 @@ export class QuotaExceeded extends Schema.TaggedError<QuotaExceeded>()("QuotaExc
   }
 }
 
-/** A stream with that name exists; nothing was stored. */
+/** The stream that an event was to begin (`newStream`) exists already, so nothing was stored. */
 export class StreamExists extends Schema.TaggedError<StreamExists>()("StreamExists", { stream: Schema.String }) {}
 
 /**
@@ -35,9 +35,9 @@ export class PreconditionFailed extends Schema.TaggedError<PreconditionFailed>()
 export interface Charge {
   readonly caller: Caller
   readonly event: DomainEvent
-  /** Charged to the caller's meter. */
+  /** Number of units to charge to the caller's meter. */
   readonly units: 0 | 1
-  /** The caller's standing if `admit` has counted the call. Null: the append counts the call. */
+  /** The caller's standing if `admit` has counted the call. If it is null, the append counts the call. */
   readonly admitted: Standing | null
   /** For a cache hit: the cached answer. The append fails unless it is still the newest answer for the VAT ID. */
   readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
@@ -78,7 +78,8 @@ export class Metering extends Context.Service<
   {
     /**
      * Counts a call towards the limit per minute and reads the meter, without charging. Fails beyond the limit per minute, or if
-     * the lifetime quota of a caller without a key is used up. The quota of a key is checked later (rule 12): `quotaRefusal`.
+     * the lifetime quota of a caller without a key is used up. For a caller with a key, the quota is checked later, by
+     * `quotaRefusal` (rule 12).
      */
     readonly admit: (caller: Caller) => Effect.Effect<Standing, CallRefusal | PreconditionFailed | StoreUnavailable>
     /** Stores the event and charges the caller. Fails with PreconditionFailed if the cached caller or answer has changed. */
@@ -99,15 +100,15 @@ export const quotaRefusal = (caller: Caller, standing: Standing): QuotaExceeded 
       })
 
 /**
- * Returns the error for a caller beyond its limit per minute, otherwise null. For a caller without a key, a used-up lifetime quota
- * comes first (rule 40), because the next minute would not help.
+ * Returns the error for a caller beyond its limit per minute, otherwise null. If the lifetime quota of a caller without a key is
+ * used up, returns the error for this quota instead (rule 40), because waiting for the next minute would not help.
  */
 export const minuteRefusal = (caller: Caller, standing: Standing): CallRefusal | null => {
   const { window } = standing
   const lifetime = caller._tag === "Anonymous" ? quotaRefusal(caller, standing) : null
   if (lifetime !== null || window === null || window.remaining >= 0) return lifetime
   return new RateLimitExceeded({
-    message: `At most ${window.limit} validations per minute`,
+    message: `At most ${window.limit} validations per minute are allowed`,
     retryAfterSeconds: window.resetSeconds,
     standing
   })

@@ -1,6 +1,6 @@
 /**
- * The format of secrets: a prefix for their purpose, 32 random base62 characters (190 bits), and a checksum of 6 characters. The
- * checksum rejects mistyped secrets without a query; it is not a security measure.
+ * The format of secrets: a prefix for their purpose, 32 random base62 characters (190 bits), and a checksum of 6 characters. With
+ * the checksum the service rejects a mistyped secret without a database query. The checksum is not a security measure.
  */
 import { Effect } from "effect"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
@@ -10,19 +10,29 @@ const randomLength = 32
 const checksumLength = 6
 const restForm = /^[0-9A-Za-z]{38}$/u
 
-/** Number of random bytes for a secret: more than its random characters, because bytes that would bias the choice are skipped. */
+/**
+ * Number of random bytes for a secret. It is larger than the number of random characters, because bytes that would make some
+ * characters more likely are skipped.
+ */
 const entropyBytes = 64
 
 /** Generates a new secret with the prefix `start`. */
 export const generate = (crypto: Crypto["Service"], start: string): Effect.Effect<string> =>
   Effect.sync(() => fromEntropy(start, crypto.randomBytes(entropyBytes))).pipe(
     Effect.repeat({ until: (secret) => secret !== null, times: 10 }),
-    Effect.flatMap((secret) => (secret === null ? Effect.die("No secret could be generated") : Effect.succeed(secret)))
+    Effect.flatMap((secret) =>
+      secret === null
+        ? Effect.die("No secret could be generated: too few of the random bytes were usable")
+        : Effect.succeed(secret)
+    )
   )
 
-/** Returns a secret made from random bytes, or null if too few of them are usable (about once in 10^13 calls). */
+/**
+ * Returns a secret made from random bytes. Bytes of 248 or more are skipped. Returns null if fewer than 32 bytes remain (about
+ * once in 10^13 calls).
+ */
 export const fromEntropy = (start: string, entropy: Uint8Array): string | null => {
-  // 248 is the largest multiple of 62 in a byte. Bytes from 248 are skipped, because they would make some characters more likely.
+  // 248 is the largest multiple of 62 in a byte. Bytes of 248 or more would make some characters more likely.
   const characters = Array.from(entropy).flatMap((byte) => (byte < 248 ? [alphabet.charAt(byte % 62)] : []))
   if (characters.length < randomLength) return null
   const body = start + characters.slice(0, randomLength).join("")

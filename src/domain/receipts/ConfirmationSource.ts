@@ -13,8 +13,8 @@ export interface ConfirmationQuestion {
 }
 
 /**
- * A verdict with the comparison of the company data. `letters` are null unless the answer is qualified and the VAT ID valid.
- * `requestId` is the BZSt's number of the request.
+ * A verdict with the comparison of the company data. `letters` has the result for each field. All letters are null unless the
+ * answer is qualified and the VAT ID valid. `requestId` is the BZSt's number of the request.
  */
 export interface Confirmed {
   readonly answer: Answer
@@ -30,7 +30,7 @@ export class ConfirmationRefusal extends Schema.TaggedError<ConfirmationRefusal>
   attempts: Schema.Array(Attempt)
 }) {
   override get message() {
-    return `The BZSt refused (${this.code}): ${this.meaning}. This says nothing about the VAT ID, and nothing was counted`
+    return `The BZSt refused the confirmation (${this.code}): ${this.meaning}. This says nothing about the VAT ID, and no validation was charged`
   }
 }
 

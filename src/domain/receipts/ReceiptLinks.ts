@@ -8,7 +8,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 /** The link is unknown, altered, expired or revoked. Clients are not told which. */
 export class ReceiptLinkNotFound extends Schema.TaggedError<ReceiptLinkNotFound>()("ReceiptLinkNotFound", {}) {
   override get message() {
-    return "There is no such link, or it is no longer valid"
+    return "The receipt link does not exist or is no longer valid"
   }
 }
 

@@ -20,7 +20,7 @@ export class ReceiptErased extends Schema.TaggedError<ReceiptErased>()("ReceiptE
   position: Schema.Int
 }) {
   override get message() {
-    return `The personal data of the receipt ${this.receiptId} was erased; its proof stays valid`
+    return `The personal data of the receipt ${this.receiptId} was erased; the proof of the receipt stays valid`
   }
 }
 

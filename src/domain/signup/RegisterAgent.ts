@@ -15,20 +15,22 @@ import { computedId } from "#domain/validation/ValidationTask.ts"
 const window = Duration.hours(24)
 
 /**
- * Time in which a repeated registration returns the same API key. Many programs log their Idempotency-Key. After this time a
- * logged Idempotency-Key no longer returns the API key.
+ * Time in which a repeated registration with the same Idempotency-Key returns the same API key. It is limited because many
+ * programs log the Idempotency-Key, and a logged one must not return the API key forever.
  */
 const repeatableFor = Duration.hours(24)
 
-/** `client` is a keyed hash of the client's address, for the limit. `idempotencyKey` is a secret random text; null without one. */
+/**
+ * `client` is a keyed hash of the client's IP address, for the limit. `idempotencyKey` is a secret random text; null without one.
+ */
 export interface Registration extends Contact {
   readonly client: string
   readonly idempotencyKey: string | null
 }
 
 /**
- * Returns a function that creates an account with an API key, of which only the
- * hash is stored. Only a created account takes a slot of the limit.
+ * Returns a function that creates an account with an API key, of which only the hash is stored. Only a created account counts
+ * towards the client's limit.
  */
 const makeCreate = Effect.fnUntraced(function* (perDay: number) {
   const accounts = yield* AccountStore
@@ -77,13 +79,13 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     const hex = keyedHash.of("registration", `1${text}`) + keyedHash.of("registration", `2${text}`)
     const key = ApiKey.fromEntropy(Uint8Array.from(hex.match(/../gu) ?? [], (byte) => Number.parseInt(byte, 16)))
     return key === null
-      ? Effect.die("The keyed hash of a registration has too few usable bytes for an API key")
+      ? Effect.die("No API key could be computed for a registration: too few bytes of the keyed hash are usable")
       : Effect.succeed(key)
   }
 
   /**
-   * Returns whether the request repeats an earlier registration. Fails if
-   * that registration had other content or is older than 24 hours.
+   * Returns true if the request repeats an earlier registration. Fails if that registration had other content or is older than 24
+   * hours.
    */
   const isRepeated = Effect.fnUntraced(function* (accountId: string, apiKey: string) {
     const before = yield* accounts.findRegistration(accountId)

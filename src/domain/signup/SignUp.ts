@@ -12,7 +12,10 @@ import { CommonPasswords, Passwords, type PasswordWork } from "#domain/login/Pas
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** `client` is a keyed hash of the client's address, for the limit. If `browser` is true, the user must verify the email address by a mail. */
+/**
+ * `client` is a keyed hash of the client's IP address, for the limit. If `browser` is true, the user must verify the email
+ * address by a mail.
+ */
 export interface Signup {
   readonly client: string
   readonly email: string
@@ -46,9 +49,10 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one IP address`)
 
   /**
-   * Handles another signup with an unverified email address. If a new mail is allowed, the newest signup wins: its password is stored,
-   * and only the link of the new mail is valid. If no mail is allowed, the last link stays valid. If the passwords then differ, the
-   * stored password is removed, because the reader of the last mail may not have chosen it.
+   * Handles another signup with an unverified email address. If a new mail is allowed, the newest signup wins: its password is
+   * stored, and only the link of the new mail is valid. If no new mail is allowed, the link of the last mail stays valid. If the
+   * signups then have different passwords, the stored password is removed, because the reader of the last mail may not have
+   * chosen it.
    */
   const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: StoredLogin, work: PasswordWork) {
     const { accountId, passwordHash: oldHash } = login
@@ -78,9 +82,9 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   })
 
   /**
-   * Creates an account with a login. Only a created account takes a slot of the client's limit. A client that probes for existing
-   * addresses therefore loses a slot with each unused address. The attempts of a client run one after the other, because
-   * concurrent attempts would all see the same free slot.
+   * Creates an account with a login. Only a created account counts towards the client's limit. A client that probes for existing
+   * email addresses therefore uses up one account of its limit with each unused address. The attempts of a client run one after
+   * the other, because concurrent attempts could all pass the check of the limit.
    */
   const signUp = Effect.fn("SignUp.signUp")(function* (signup: Signup) {
     const semaphore = yield* RcMap.get(semaphores, signup.client)
@@ -116,6 +120,6 @@ const make = Effect.fnUntraced(function* (perDay: number) {
 })
 
 export class SignUp extends Context.Service<SignUp, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/signup/SignUp") {
-  /** `perDay` is the number of accounts per client address in 24 hours. */
+  /** `perDay` is the maximum number of accounts per client IP address in 24 hours. */
   static readonly layer = (perDay: number) => Layer.effect(SignUp, make(perDay))
 }

@@ -34,7 +34,10 @@ const make = Effect.gen(function* () {
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
   })
 
-  /** Checks a token without using it, for HEAD requests. The errors and the usual result are those of `verify`. */
+  /**
+   * Checks the token of a HEAD request and leaves it unused. Can fail with the same errors as `verify`. Otherwise returns
+   * `hasPassword: true`, the usual result of `verify`.
+   */
   const check = Effect.fn("VerifyEmail.check")(function* (token: Redacted.Redacted) {
     const { accountId, issuedAt } = yield* links.find(purpose, token)
     yield* Effect.fromResult(verifyEmail(noAccount(accountId), { issuedAt, now: yield* DateTime.now }))

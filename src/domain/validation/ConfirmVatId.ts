@@ -39,7 +39,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
 
   const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
     const id = ReceiptId.compose(names.prefix, at, crypto.randomBytes(ReceiptId.entropyBytes))
-    return id === null ? yield* Effect.die("No receipt id could be generated") : id
+    return id === null ? yield* Effect.die("No receipt id could be generated: too few of the random bytes were usable") : id
   })
 
   /**
@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
     if (Result.isFailure(outcome)) {
       if (outcome.failure._tag === "SourcesUnavailable") return yield* outcome.failure
       const event = refusalOf(request, outcome.failure)
-      // The refusal closes the task only if an earlier event accepted the task.
+      // If `accepted` is set, the task is not in the log yet. The refusal then has no task to close.
       const closing = identity?.accepted === undefined ? identity : undefined
       const charge = { event, units: 0, admitted, identity: closing } as const
       yield* recordCharge(credential, caller, (current) => Effect.succeed({ ...charge, caller: current })).pipe(

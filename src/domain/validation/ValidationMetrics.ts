@@ -3,21 +3,21 @@ import { Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /**
- * Label `vatproof.cache.outcome`: `hit` (a fresh answer was served), `stale` (an older answer was served), `miss` (the sources were called)
- * or `bypass` (the request excluded cached answers).
+ * The label `vatproof.cache.outcome` is `hit` (a fresh answer was served), `stale` (an older answer was served), `miss` (the
+ * sources were called) or `bypass` (the request excluded cached answers).
  */
 const cacheLookUps = Metrics.counter("vatproof.cache.lookups", {
   unit: "{lookup}",
   description: "Validations by the outcome of the cache lookup"
 })
 
-/** Labels `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
+/** The labels are `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
 const verdicts = Metrics.counter("vatproof.verdicts", {
   unit: "{validation}",
   description: "Validations by verdict and source; both are none if no source answered"
 })
 
-/** Label `vatproof.plan`. */
+/** The label `vatproof.plan` is the plan of the caller. */
 const quotaRefusals = Metrics.counter("vatproof.quota.refusals", {
   unit: "{request}",
   description: "Requests refused because the plan's validations are used up"

@@ -115,8 +115,8 @@ interface Served {
 }
 
 /**
- * Returns the event of a verdict. The event of a live verdict contains the answer. Other events contain the position of the event
- * with the answer.
+ * Returns the event that records a verdict. If the answer came live from a source, the event contains the answer. If it was a
+ * cached answer, the event contains the position of the event with that answer.
  */
 export const eventOf = (
   question: Question,

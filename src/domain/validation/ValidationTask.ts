@@ -111,7 +111,7 @@ export const documentOf = (
 
 /** Delays after the first three attempts. */
 const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
-/** Delay after each further attempt during an outage. Also the longest Retry-After of a pending validation. */
+/** Delay after the fourth and each later attempt during an outage. Also the longest Retry-After of a pending validation. */
 export const longestWait = Duration.minutes(30)
 /** Delay after an attempt in which every source rejected the question. VIES bans clients that send many such questions. */
 const waitAfterRejection = Duration.days(1)

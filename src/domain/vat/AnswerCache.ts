@@ -71,8 +71,8 @@ export const layerCached = Layer.effect(
 )
 
 /**
- * Maximum ages of answers: of fresh answers by their verdict (`valid`, `invalid`), and of answers served as stale during an
- * outage. Ages count from the time by the source's clock (rules 16, 18).
+ * Maximum ages of answers. `valid` and `invalid` apply to fresh answers with that verdict. `stale` applies to answers that are
+ * served during an outage. The age of an answer counts from its time by the source's clock (rules 16, 18).
  */
 export interface Freshness {
   readonly valid: Duration.Duration
@@ -88,7 +88,10 @@ export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, now
 export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
   isYounger(answer, stale, nowMs)
 
-/** Maximum time by which a source's clock may be fast. An answer from further in the future is neither fresh nor stale. */
+/**
+ * Maximum time by which a source's clock can be ahead. An answer whose time is further in the future is neither fresh nor stale,
+ * so it is not served.
+ */
 const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
 
 const isYounger = (answer: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {

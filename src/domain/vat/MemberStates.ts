@@ -52,7 +52,8 @@ const rows: ReadonlyArray<MemberState> = [
   row("LU", "Luxembourg", "8 digits", /^\d{8}$/u),
   row("LV", "Latvia", "11 digits", /^\d{11}$/u),
   row("MT", "Malta", "8 digits", /^\d{8}$/u),
-  // Real numbers have 9 digits, B and 2 digits. The published structure is wider, and the service must never reject a real number.
+  // Real Dutch numbers have 9 digits, B and 2 digits. The published structure allows more, and the service must never reject a
+  // real number.
   row("NL", "Netherlands", "12 letters, digits, + or *", /^[A-Z0-9+*]{12}$/u),
   row("PL", "Poland", "10 digits", /^\d{10}$/u),
   row("PT", "Portugal", "9 digits", /^\d{9}$/u),

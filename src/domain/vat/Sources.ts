@@ -28,8 +28,9 @@ export const SourceState = Schema.Literals(["operational", "degraded", "unavaila
 export type SourceState = typeof SourceState.Type
 
 /**
- * The health of a source. `answers` is false from the first failure of the whole source until its next answer, even if `state` is not yet
- * `unavailable`. `latencyMs` is the latency of the newest answer; null before the first one and while the source is unavailable.
+ * The health of a source. `answers` becomes false at the first failure of the whole source and true at its next answer. It can be
+ * false before `state` becomes `unavailable`. `latencyMs` is the latency of the newest answer; null before the first answer and
+ * while the source is unavailable.
  */
 export interface SourceStatus {
   readonly state: SourceState
@@ -39,9 +40,9 @@ export interface SourceStatus {
 }
 
 /**
- * Whether VAT IDs with a prefix can be validated; `degraded` if only the BZSt can validate them. `sinceMs` is the time at which this replica
- * observed the last change, in milliseconds since 1970. `isHalfOpen` is true while the next call of VIES decides whether the register answers
- * again.
+ * Tells whether VAT IDs with a prefix can be validated. `state` is `degraded` if only the BZSt can validate them. `sinceMs` is
+ * the time at which this replica observed the last change, in milliseconds since 1970. `isHalfOpen` is true while the next call
+ * of VIES decides whether the register answers again.
  */
 export interface MemberStateStatus {
   readonly prefix: string

@@ -26,9 +26,10 @@ const verified = Schema.Struct({
 const VerifiedDocument = Schema.Struct({ ...Disclosure.mapFields(Struct.map(Schema.optionalKey)).fields, ...Reference.fields })
 
 /**
- * A validation had a verdict. If `served` is `live`, the event has the answer, and its personal document the names and the evidence. If
- * `served` is `cache` or `stale`, `answer_position` is the position of the event with the answer, and there is a personal document only for
- * a `reference`. `attempts` lists the calls of sources for this validation.
+ * A validation had a verdict. If `served` is `live`, a source answered: the event has the answer, and its personal document has
+ * the names and the evidence. If `served` is `cache` or `stale`, an earlier answer was served: `answer_position` is the position
+ * of the event with that answer. Such an event has a personal document only if the caller sent a `reference`. `attempts` lists
+ * the calls of sources for this validation.
  */
 export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], VerifiedDocument, "answers")
 
@@ -40,7 +41,7 @@ const failed = Schema.Struct({
 })
 
 /**
- * No source gave a verdict, and no older answer could be served. The event says nothing about the VAT ID. `account_id` is the account of the
- * caller's key. There is a personal document only for a `reference`.
+ * No source gave a verdict, and no older answer could be served. The event says nothing about the VAT ID. `account_id` is the
+ * account of the caller's key. The event has a personal document only if the caller sent a `reference`.
  */
 export const VatIdVerificationFailed = DomainEvent.definePersonal(["VatIdVerificationFailed", 1, failed], Reference, "answers")

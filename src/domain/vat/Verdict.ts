@@ -60,12 +60,11 @@ export const FailureReason = Schema.Literals([
 export type FailureReason = typeof FailureReason.Type
 
 /**
- * A call of a source failed without a verdict.
- *
- * `scope` says what failed: the whole source, its register of the member state, or only this question. `retry` is `soon` if the request may
- * retry the call, `later` for a transient failure that must not be retried at once, and `never` for a final failure. `code` is the code of the
- * source, otherwise the HTTP status (`HTTP 502`) or the network error (`ECONNREFUSED`), if any. `retry_after_s` is the pause in seconds that
- * the source requested, if any.
+ * A call of a source failed without a verdict. `scope` says what failed: the whole source, its register of the member state, or
+ * only this question. `retry` is `soon` if the same request can repeat the call, `later` if the failure is transient but the call
+ * must not be repeated at once, and `never` if the failure is final. `code` is the code of the source, otherwise the HTTP status
+ * (`HTTP 502`) or the network error (`ECONNREFUSED`), if any. `retry_after_s` is the pause in seconds that the source requested,
+ * if any.
  */
 export class SourceFailure extends Schema.TaggedError<SourceFailure>()("SourceFailure", {
   source: SourceName,

@@ -71,7 +71,7 @@ export interface ReceiptDocument {
   readonly lead: ReadonlyArray<string>
   readonly sections: ReadonlyArray<Section>
   readonly attachments: ReadonlyArray<Attachment>
-  /** The words before the page number and before the number of pages. */
+  /** The words before the page number and before the number of pages: `Page` and `of`. */
   readonly page: readonly [string, string]
 }
 

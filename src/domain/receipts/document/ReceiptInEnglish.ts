@@ -24,13 +24,13 @@ export const receiptInEnglish: ReceiptText = {
   headline: (vatId, valid) => `${vatId} was ${valid ? "valid" : "not valid"}`,
   compared: ({ mismatches, supplied, uncompared }) => {
     if (supplied === 0) return "Company data: none was supplied."
-    const some = (count: number) => (supplied === 1 ? "the supplied field" : `${count} of ${supplied} supplied fields`)
+    const suppliedFields = (count: number) => (supplied === 1 ? "the supplied field" : `${count} of ${supplied} supplied fields`)
     if (mismatches + uncompared === 0) {
-      return `Company data: ${some(supplied)} ${supplied === 1 ? "matches" : "match"} the register.`
+      return `Company data: ${suppliedFields(supplied)} ${supplied === 1 ? "matches" : "match"} the register.`
     }
     const findings = [
-      ...(mismatches === 0 ? [] : [`${some(mismatches)} ${mismatches === 1 ? "does" : "do"} not match the register`]),
-      ...(uncompared === 0 ? [] : [`${some(uncompared)} ${uncompared === 1 ? "was" : "were"} not compared`])
+      ...(mismatches === 0 ? [] : [`${suppliedFields(mismatches)} ${mismatches === 1 ? "does" : "do"} not match the register`]),
+      ...(uncompared === 0 ? [] : [`${suppliedFields(uncompared)} ${uncompared === 1 ? "was" : "were"} not compared`])
     ]
     return `Company data: ${findings.join(", ")}.`
   },

@@ -11,15 +11,15 @@ export const receiptInGerman: ReceiptText = {
   headline: (vatId, valid) => `${vatId} war ${valid ? "gültig" : "nicht gültig"}`,
   compared: ({ mismatches, supplied, uncompared }) => {
     if (supplied === 0) return "Firmendaten: Es wurden keine angegeben."
-    const some = (count: number) => (supplied === 1 ? "Die Angabe" : `${count} von ${supplied} Angaben`)
+    const suppliedFields = (count: number) => (supplied === 1 ? "Die Angabe" : `${count} von ${supplied} Angaben`)
     if (mismatches + uncompared === 0) {
-      return `Firmendaten: ${some(supplied)} ${supplied === 1 ? "stimmt" : "stimmen"} mit dem Register überein.`
+      return `Firmendaten: ${suppliedFields(supplied)} ${supplied === 1 ? "stimmt" : "stimmen"} mit dem Register überein.`
     }
     const findings = [
       ...(mismatches === 0
         ? []
-        : [`${some(mismatches)} ${mismatches === 1 ? "stimmt" : "stimmen"} nicht mit dem Register überein`]),
-      ...(uncompared === 0 ? [] : [`${some(uncompared)} ${uncompared === 1 ? "wurde" : "wurden"} nicht verglichen`])
+        : [`${suppliedFields(mismatches)} ${mismatches === 1 ? "stimmt" : "stimmen"} nicht mit dem Register überein`]),
+      ...(uncompared === 0 ? [] : [`${suppliedFields(uncompared)} ${uncompared === 1 ? "wurde" : "wurden"} nicht verglichen`])
     ]
     return `Firmendaten: ${findings.join(", ")}.`
   },

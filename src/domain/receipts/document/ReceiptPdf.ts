@@ -14,7 +14,7 @@ export class ReceiptPdf extends Context.Service<
   ReceiptPdf,
   {
     /**
-     * Returns the bytes of the PDF. API keys get free slots in turn. Fails with RateLimitExceeded if the key has too many PDFs in
+     * Returns the bytes of the PDF. Waiting API keys take turns. Fails with RateLimitExceeded if the key has too many PDFs in
      * progress, and with PdfUnavailable if all keys together have too many.
      */
     readonly render: (keyId: string, document: ReceiptDocument) => Effect.Effect<Uint8Array, PdfUnavailable | RateLimitExceeded>

@@ -24,16 +24,13 @@ export interface ComparedData {
 export interface ReceiptText {
   readonly title: string
   readonly law: string
-  /** The words before the page number and before the number of pages. */
+  /** The words before the page number and before the number of pages: `Page` and `of`. */
   readonly page: readonly [string, string]
   readonly months: ReadonlyArray<string>
   readonly date: (day: number, month: string, year: string) => string
   readonly moment: (date: string, clock: string) => string
   readonly headline: (vatId: string, valid: boolean) => string
-  /**
-   * A sentence about the result of the comparison. It states only what was
-   * compared. `answered` and `notOfTheAuthority` are sentences, too.
-   */
+  /** Returns a sentence with the result of the comparison of company data. The sentence mentions only what was compared. */
   readonly compared: (data: ComparedData) => string
   readonly answered: (moment: string) => string
   readonly notOfTheAuthority: string
