@@ -15,7 +15,7 @@ export class WrongPassword extends Schema.TaggedError<WrongPassword>()("WrongPas
   }
 }
 
-/** `client` is a keyed hash of the client's address, for the limit on concurrent attempts. */
+/** `client` is a keyed hash of the client's IP address, for the limit on concurrent attempts. */
 export interface PasswordChange {
   readonly client: string
   readonly session: Session
@@ -23,7 +23,10 @@ export interface PasswordChange {
   readonly next: Redacted.Redacted
 }
 
-/** Maximum number of wrong passwords per account in 15 minutes, because a stolen access token allows guesses. */
+/**
+ * Maximum number of wrong passwords per account in 15 minutes. Without it, a client with a stolen access token could guess the
+ * password.
+ */
 const maxFailures = 10
 const window = Duration.minutes(15)
 

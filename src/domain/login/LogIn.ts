@@ -23,7 +23,7 @@ export class EmailNotVerified extends Schema.TaggedError<EmailNotVerified>()("Em
   }
 }
 
-/** `client` is a keyed hash of the client's address, for the limits. */
+/** `client` is a keyed hash of the client's IP address, for the limits. */
 export interface Credentials {
   readonly client: string
   readonly email: string
@@ -33,15 +33,16 @@ export interface Credentials {
 const window = Duration.minutes(15)
 
 /**
- * Multiples of the limit on failures of one client with one email address. `perClient` limits the failures of one client with all
- * email addresses, `perEmail` the failures of all clients with one email address.
+ * Factors for two limits on failed logins. The base limit applies to one client with one email address. The limit for one client
+ * with all email addresses is `perClient` times the base limit. The limit for one email address with all clients is `perEmail`
+ * times the base limit.
  */
 const perClient = 5
 const perEmail = 10
 
 /**
- * Delay of each attempt to log in with an email address that has too many
- * failures, and the maximum number of delayed attempts on a replica.
+ * Delay of each attempt to log in with an email address after too many failures, and the maximum number of delayed attempts on a
+ * replica.
  */
 const delay = Duration.seconds(2)
 const maxDelayed = { concurrency: 500, capacity: 500, perKey: 2 }
@@ -51,7 +52,7 @@ const tooManyDelayed = new RateLimitExceeded({
   retryAfterSeconds: 2
 })
 
-/** The email address has too many failures, so this attempt is delayed. */
+/** There are too many failed logins with the email address, so this attempt is delayed. */
 class Delayed extends Schema.TaggedError<Delayed>()("Delayed", {}) {}
 
 /** Creates a function that returns the limits on failures for a client and an email address. */
@@ -76,8 +77,8 @@ const makeBounds = Effect.fnUntraced(function* (failures: number) {
       /** Fails with Delayed for an email address with too many failures. */
       checkEmail: Effect.flatMap(look(ofEmail), ({ granted }) => (granted ? Effect.void : Effect.fail(new Delayed({})))),
       /**
-       * Counts a failure. Fails with RateLimitExceeded beyond the limit, so that the client cannot see whether the password was
-       * right.
+       * Counts a failed login. Fails with RateLimitExceeded beyond the limit, so that the client cannot see whether the password
+       * was right.
        */
       count: Effect.gen(function* () {
         for (const bound of [ofBoth, ofClient]) yield* Effect.flatMap(take(bound), refuse)
@@ -112,8 +113,8 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
 
   /**
    * Runs one attempt. Counts a failure before it returns the result, so the limit holds exactly for concurrent attempts on any
-   * number of replicas. An unknown address costs the same work as a known one. A login is in the log before the client gets the
-   * token.
+   * number of replicas. An unknown email address costs the same work as a known one. A successful login is in the log before the
+   * client gets the token.
    */
   const attempt = Effect.fnUntraced(function* (
     { client, email, password }: Credentials,
@@ -129,14 +130,17 @@ const make = Effect.fnUntraced(function* (failuresPerWindow: number) {
       yield* count
       return yield* new WrongCredentials({})
     }
-    // Concurrent attempts may have reached the limit meanwhile.
+    // Since the first check, concurrent attempts may have reached the limit.
     yield* Effect.tapErrorTag(check, "RateLimitExceeded", () => refused)
     if (!login.verified) return yield* Effect.andThen(refused, new EmailNotVerified({}))
     yield* log.succeeded(login.accountId)
     return yield* accessTokens.issue(login)
   })
 
-  /** Returns the session of a token. Fails unless the account is verified, has a password, and is in the session's epoch. */
+  /**
+   * Returns the session of an access token. Fails unless the account is verified and has a password, and the session has the
+   * current epoch of the account.
+   */
   const byToken = Effect.fn("LogIn.byToken")(function* (token: Redacted.Redacted) {
     const session = yield* accessTokens.verify(token)
     const login = yield* logins.byAccount(session.accountId)
@@ -156,7 +160,8 @@ const mayUse =
 
 export class LogIn extends Context.Service<LogIn, Effect.Success<ReturnType<typeof make>>>()("vatproof/domain/login/LogIn") {
   /**
-   * `failuresPerWindow` logins of one client with one email address may fail in 15 minutes; the other limits are multiples of it.
+   * `failuresPerWindow` is the maximum number of failed logins of one client with one email address in 15 minutes. The other
+   * limits are multiples of it.
    */
   static readonly layer = (failuresPerWindow: number) => Layer.effect(LogIn, make(failuresPerWindow))
 }

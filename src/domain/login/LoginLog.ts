@@ -4,8 +4,9 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * Returns the name of the stream for the logins of a subject: an account, or a client (a keyed hash of its address) whose account
- * is unknown. Each replica counts a limited number of subjects one by one; all further subjects share the stream for null.
+ * Returns the name of the stream for the logins of a subject. The subject is an account or, if the account is unknown, a client
+ * (a keyed hash of its IP address). Each replica counts the logins of a limited number of subjects separately. All other subjects
+ * share the stream `logins` (`subject` is null).
  */
 export const loginStream = (subject: string | null): string => (subject === null ? "logins" : `logins-${subject}`)
 
@@ -13,9 +14,10 @@ export const loginStream = (subject: string | null): string => (subject === null
 export const LoggedIn = DomainEvent.define("LoggedIn", 1, Schema.Struct({ account_id: Schema.String }))
 
 /**
- * Numbers of logins on one replica in one hour that have no events of their own: refused logins, and successful logins of an
- * account that logs in too often. They belong to an account, or to a client (a keyed hash of its address) if the account is
- * unknown. If both are null, the numbers are the sum over the accounts and clients that the replica could not count one by one.
+ * Counts the logins on one replica in one hour that have no events of their own: refused logins, and successful logins of an
+ * account that logs in too often. The logins belong to the account or, if the account is unknown, to the client (a keyed hash of
+ * its IP address). If both are null, the numbers are sums over the accounts and clients that the replica could not count
+ * separately.
  */
 export const LoginsCounted = DomainEvent.define(
   "LoginsCounted",
@@ -35,8 +37,8 @@ export class LoginLog extends Context.Service<
     /** Records a successful login. */
     readonly succeeded: (accountId: string) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Counts a refused login; the event is recorded later. `client` is a keyed
-     * hash of the address; `accountId` is null for an unknown account.
+     * Counts a refused login; an event with the count is recorded later. `client` is a keyed hash of the IP address; `accountId`
+     * is null for an unknown account.
      */
     readonly refused: (client: string, accountId: string | null) => Effect.Effect<void>
   }

@@ -40,11 +40,17 @@ export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("Password
   }
 }
 
-/** The operations of an attempt to log in, sign up or change a password. Each operation waits for a slot; clients get free slots in turn. */
+/**
+ * The operations of an attempt to log in, sign up or change a password. The number of concurrent operations is limited, and
+ * waiting clients take turns.
+ */
 export interface PasswordWork {
   /** Returns a salted hash that contains its parameters. */
   readonly hash: (password: Redacted.Redacted) => Effect.Effect<Redacted.Redacted>
-  /** Returns true if the password matches the hash. Without a hash, returns false after the same work. */
+  /**
+   * Returns true if the password matches the hash. If `hash` is null, returns false after the same work, so that the duration
+   * does not reveal whether the account has a password.
+   */
   readonly matches: (password: Redacted.Redacted, hash: Redacted.Redacted | null) => Effect.Effect<boolean>
 }
 

@@ -10,7 +10,7 @@ import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
-/** `client` is a keyed hash of the client's address, for the limit on requests. */
+/** `client` is a keyed hash of the client's IP address, for the limit on requests. */
 export interface ResetRequest {
   readonly client: string
   readonly email: string

@@ -113,7 +113,10 @@ export interface TaskCounts {
   readonly waitForQuota: number
   /** Number of all pending tasks. */
   readonly open: number
-  /** Number of pending tasks of the member state that has the most. The estimated end of the batch is computed from it. */
+  /**
+   * Number of pending tasks of one member state: the state with the most pending tasks of the batch. The estimated end of the
+   * batch is computed from this number.
+   */
   readonly longestQueue: number
 }
 

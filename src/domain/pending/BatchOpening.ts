@@ -71,7 +71,7 @@ const makeRecordCached = Effect.gen(function* () {
   })
 })
 
-/** The release of a chunk whose remaining items the task engine may try at once. */
+/** Release of a chunk without delay: the task engine can try the remaining items at once. */
 const immediately: { readonly wait: Duration.Duration; readonly failure: string | null } = { wait: Duration.zero, failure: null }
 
 const make = Effect.gen(function* () {
@@ -79,9 +79,9 @@ const make = Effect.gen(function* () {
   const signals = yield* TaskSignals
   const recordCached = yield* makeRecordCached
   const opened = yield* Queue.bounded<OpenedChunk>(maxQueued)
-  /** The batch of the last appended chunk. The next chunk belongs to the batch with the next id. */
+  /** Id of the batch whose chunk was appended last. The next chunk belongs to the batch with the next id. */
   let lastBatch = "00000000-0000-0000-0000-000000000000"
-  /** Position in the log. Batches that were cancelled up to this position have no pending items. */
+  /** Position in the log: no batch that was cancelled up to this position has pending items. */
   let endedUpTo = -1
 
   const open = Effect.gen(function* () {

@@ -66,8 +66,8 @@ export class BatchSpool extends Context.Service<
       failure: string | null
     ) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Cancels a chunk of pending items of the first batch that was cancelled after the position `after`. Returns the position to continue from; null
-     * if no such batch has items to cancel now.
+     * Cancels the pending items of one chunk, in the first batch that was cancelled after the position `after`. Returns the
+     * position for the next call; null if there is no such batch, or if its remaining items are still spooled.
      */
     readonly endNext: (after: number) => Effect.Effect<number | null, StoreUnavailable>
   }

@@ -10,7 +10,10 @@ export class BatchStore extends Context.Service<
     readonly find: (keyId: string, batchId: string) => Effect.Effect<BatchFacts | null, StoreUnavailable>
     /** Returns the batches that were accepted before the position `before` of the log, newest first. */
     readonly page: (keyId: string, before: number, limit: number) => Effect.Effect<ReadonlyArray<BatchFacts>, StoreUnavailable>
-    /** Counts the open batches among the key's newest 200. The count stops at `limit`. */
+    /**
+     * Counts the open batches among the newest 200 batches of the key, and stops at `limit`. A batch is open while an item is
+     * pending or not in the log yet.
+     */
     readonly countOpen: (keyId: string, limit: number) => Effect.Effect<number, StoreUnavailable>
     /** Counts the tasks of a batch by state. */
     readonly count: (batchId: string) => Effect.Effect<TaskCounts, StoreUnavailable>

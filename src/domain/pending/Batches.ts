@@ -32,7 +32,7 @@ export interface BatchSubmission<E, R> {
 
 /** Polling interval while a client waits for the end of a batch. */
 const pollEvery = Duration.millis(200)
-/** Maximum time that a cancellation waits until no item is pending. */
+/** Maximum time that the request to cancel a batch waits for the cancellation of all pending items. */
 const cancelWait = Duration.seconds(5)
 /** Maximum number of waiting clients per replica. Further clients get a response at once. */
 const maxWaiting = 500
@@ -145,7 +145,7 @@ const make = Effect.gen(function* () {
     return batch ?? (yield* new BatchNotFound({}))
   })
 
-  /** Waits until no item of the batch is pending, at most for `wait`. */
+  /** Waits until the batch has no pending items, or until `wait` has passed. */
   const awaitEnd = Effect.fnUntraced(function* (batchId: string, wait: Duration.Duration) {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
     while (yield* store.isOpen(batchId)) {
@@ -167,7 +167,7 @@ const make = Effect.gen(function* () {
     return yield* upload.accept(submission, batchId)
   })
 
-  /** Fails if the batch was submitted with other items. */
+  /** Fails if an earlier upload with the same Idempotency-Key had other items. */
   const requireSame = Effect.fnUntraced(function* (keyId: string, batchId: string, requestHash: string) {
     yield* IdempotencyRules.requireSame((yield* find(keyId, batchId)).requestHash, requestHash)
   })

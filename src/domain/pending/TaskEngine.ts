@@ -30,8 +30,8 @@ const resumeEvery = Duration.seconds(5)
 const heartbeat = Duration.seconds(10)
 
 /**
- * Label `vatproof.outcome`: `closed`, `waiting` (the task is tried
- * again), or `failed` (a defect, a database outage or a shutdown).
+ * The label `vatproof.outcome` is `closed`, `waiting` (the task is tried again), or `failed` (a defect, a database outage or a
+ * shutdown).
  */
 const attempts = Metrics.counter("vatproof.tasks.attempts", {
   unit: "{attempt}",
@@ -61,7 +61,8 @@ const makeAttempt = Effect.gen(function* () {
     if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
     const { limit, used } = yield* identity.refreshKeyId(keyId)
     const isForBzst = request.company !== null || vatId.startsWith("DE")
-    // The question includes a keyed hash of the company data, which keeps the data itself out of the table of rate limits.
+    // The question is a key in the table of rate limits. It has a keyed hash of the company data, so that the table does not
+    // contain the data itself.
     const company = request.company === null ? "" : keyedHash.of("bzst", JSON.stringify(request.company))
     const question = `${vatId}/${request.requesterVatId ?? ""}/${company}`
     const bzstWait = isForBzst ? yield* bzstPacing(question, task) : Duration.zero
@@ -113,7 +114,10 @@ const makeAttempt = Effect.gen(function* () {
 /** Outcomes of calls in which a source rejected the question. The source would probably reject it again. */
 const rejections: ReadonlySet<Attempt["outcome"]> = new Set(["input_rejected", "requester_rejected", "refused"])
 
-/** The code with which VIES blocks a VAT ID. Its outcome `blocked` also stands for a block of the service's address, which ends. */
+/**
+ * The code with which VIES blocks a VAT ID. The outcome `blocked` alone is no rejection: it can also mean that VIES blocks the
+ * service's address for some time.
+ */
 const vatIdBlocked = "VAT_BLOCKED"
 
 const isRejection = ({ code, outcome }: Attempt) => rejections.has(outcome) || code === vatIdBlocked
@@ -129,7 +133,10 @@ const failureOf = (attempts: ReadonlyArray<Attempt>) => {
  */
 const budgetSpread = Duration.minutes(10)
 
-/** Waits for the next day's budget of VIES calls. A positive `bzstWait` can end the wait earlier: calls of the BZSt need no budget. */
+/**
+ * Returns the outcome if the budget of VIES calls is spent: the task waits for the next day's budget. A positive `bzstWait` can
+ * end the wait earlier, because calls of the BZSt need no budget.
+ */
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable, bzstWait: Duration.Duration) =>
   Effect.map(Random.next, (random): Outcome => {
     const nextBudget = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))
@@ -178,7 +185,7 @@ const make = Effect.gen(function* () {
       : Effect.void
   }
 
-  /** The span has a trace of its own, and links to the request that submitted the validation. */
+  /** The attempt has a trace of its own. Its span links to the request that submitted the validation. */
   const traced = (task: ClaimedTask) => {
     const links = traceLinks.between(task.position, task.position + 1)
     return Effect.withSpan(attempt(task), "TaskEngine.attempt", { kind: "consumer", root: true, links })

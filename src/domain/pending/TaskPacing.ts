@@ -1,7 +1,7 @@
 /**
- * Decides how many tasks of each member state run at once on a replica: none while its register is unavailable, one while it is
- * degraded, and two after its recovery. Each time that many tasks have been answered, the number doubles, up to the maximum per
- * register.
+ * Decides how many tasks of each member state run at once on a replica. This limit is 0 while the state's register is
+ * unavailable, 1 while the register is degraded, and 2 after its recovery. When as many tasks as the limit have been answered,
+ * the limit doubles, up to a maximum per register.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskSlots } from "#domain/pending/TaskQueue.ts"
@@ -10,7 +10,10 @@ import type { MemberStateStatus } from "#domain/vat/Sources.ts"
 const slots = { first: 2, max: 10 }
 /** Maximum number of concurrent tasks of a replica. */
 const maxRunning = 200
-/** A waiting task may probe a degraded register this long after the task's last attempt. */
+/**
+ * While the circuit breaker of a register is half open, a waiting task can be tried before it is due, once this time has passed
+ * since its last attempt.
+ */
 const probeEveryMs = 5_000
 /** Interval at which the state of the registers is read. */
 const observeEveryMs = 250
@@ -23,7 +26,9 @@ interface Pace {
   answered: number
   state: MemberStateStatus["state"]
   isHalfOpen: boolean
-  /** Time of the register's recovery; null once no more tasks wait for the register. */
+  /**
+   * Time of the register's recovery. Null before a recovery, and again once all tasks that waited for the recovery are claimed.
+   */
   recoveredMs: number | null
 }
 
@@ -34,7 +39,7 @@ export const make = () => {
     paces.set(memberState, { memberState, running: 0, limit: slots.first, answered: 0, ...operational })
   }
   let observedMs = -observeEveryMs
-  /** The slots that the last claim requested. */
+  /** The numbers of tasks that the last claim requested. */
   let requested: ReadonlyArray<TaskSlots> = []
 
   const limitOf = ({ limit, state }: Pace) => (state === "operational" ? limit : state === "degraded" ? 1 : 0)
@@ -68,7 +73,10 @@ export const make = () => {
       })
       return requested
     },
-    /** Records the claimed tasks. If a recovered register had fewer tasks than slots, no more tasks wait for it. */
+    /**
+     * Records the claimed tasks. If fewer tasks than requested were claimed for a recovered register, no more tasks wait for the
+     * register.
+     */
     claimed: (tasks: ReadonlyArray<ClaimedTask>) => {
       for (const { memberState, slots } of requested) {
         const pace = paces.get(memberState)
@@ -86,7 +94,7 @@ export const make = () => {
       const pace = paces.get(memberState)
       if (pace === undefined) return
       pace.running -= 1
-      // The attempt may have closed or opened the circuit.
+      // The attempt may have opened or closed the circuit breaker, so the state of the registers must be read again.
       if (pace.isHalfOpen) observedMs = -observeEveryMs
       if (!isAnswered) return
       pace.answered += 1

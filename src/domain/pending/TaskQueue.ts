@@ -5,9 +5,9 @@ import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * The maximum number of tasks of a member state to claim. With `wakeMs`, tasks that wait for the end of an outage are claimed before they are
- * due if their last attempt was more than `wakeMs` ago, because the register may have recovered since then. With null, only due tasks are
- * claimed.
+ * The maximum number of tasks of one member state to claim. If `wakeMs` is null, only due tasks are claimed. Otherwise, tasks
+ * that wait for the end of an outage are claimed before they are due, if their last attempt was more than `wakeMs` ago: the
+ * register may have recovered since that attempt.
  */
 export interface TaskSlots {
   readonly memberState: string
@@ -56,12 +56,13 @@ export class TaskQueue extends Context.Service<
     /** Extends the leases of the tasks. */
     readonly keep: (tasks: ReadonlyArray<ClaimedTask>) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Releases a task, which is due again after `wait`. `failure` is the reason (`vies:MS_UNAVAILABLE`); null keeps the last reason.
+     * Releases a task and makes it due again after `wait`. `failure` is the reason, such as `vies:MS_UNAVAILABLE`. If it is null,
+     * the task keeps its last reason.
      */
     readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Makes up to 1,000 tasks due that wait for quota and whose key has quota again. Returns their number. Each call continues
-     * after the last key of the previous call.
+     * Finds up to 1,000 tasks that wait for quota and whose API key has quota again. Makes these tasks due and returns their
+     * number. Each call continues after the last API key of the previous call.
      */
     readonly resume: Effect.Effect<number, StoreUnavailable>
     /** Reads the accepted validation of a task. */

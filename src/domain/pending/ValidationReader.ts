@@ -22,8 +22,8 @@ export interface ValidationSummary {
 }
 
 /**
- * `requestId` and `requestHash` belong to the request that submitted the validation. `validation` is set in the state final,
- * `reason` in the state cancelled.
+ * `requestId` and `requestHash` belong to the request that submitted the validation. `validation` is set in the state `final`,
+ * `reason` in the state `cancelled`.
  */
 export interface ValidationRecord extends ValidationSummary {
   readonly requestId: string
