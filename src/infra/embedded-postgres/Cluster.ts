@@ -10,7 +10,7 @@ import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 
-/** An existing database: its files, its password, and the programs and the user for its server. */
+/** An existing database: its files and password, the programs of Postgres, and the operating system user that runs its server. */
 export interface EmbeddedPostgresCluster {
   readonly directory: string
   readonly data: string
@@ -28,7 +28,10 @@ export const name = "vatproof"
 /** The user `nobody` of Linux. A service that runs as root starts Postgres as this user if root owns the data folder. */
 const unprivilegedUser: SystemUser = { uid: 65_534, gid: 65_534 }
 
-/** Finds or creates the database in `directory`. Two concurrent processes use the database that is complete first. */
+/**
+ * Finds or creates the database in `directory`. If two processes create it at the same time, both use the database that is
+ * complete first.
+ */
 export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -51,8 +54,9 @@ export const prepare = Effect.fn("Cluster.prepare")(function* (directory: string
 })
 
 /**
- * Returns the user for initdb and postgres, which refuse to run as root; none if this process is not root. It is the owner of the
- * first of `folders` that exists, or the unprivileged user if that owner is root.
+ * Returns the user that runs initdb and postgres, because both refuse to run as root. Returns none if this process is not root.
+ * The user is the owner of the first folder in `folders` that exists. If root owns that folder, or no folder exists, it is the
+ * unprivileged user.
  */
 const serverUser = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   if (process.getuid?.() !== 0) return Option.none<SystemUser>()
@@ -139,7 +143,7 @@ const isMade = Effect.fnUntraced(function* (cluster: string) {
 const checkPlace = Effect.fnUntraced(function* (cluster: string) {
   const fs = yield* FileSystem.FileSystem
   if (!(yield* fs.exists(cluster)) || (yield* fs.readDirectory(cluster)).length === 0) return
-  // Another process may have created the database in the meantime.
+  // Another process may have created the database since this process last looked for it.
   if (yield* isMade(cluster)) return
   return yield* new EmbeddedPostgresError({
     reason: "not_a_cluster",
@@ -152,11 +156,11 @@ const publish = Effect.fnUntraced(function* (draft: string, cluster: string) {
   const path = yield* Path.Path
   yield* fs.rename(draft, cluster).pipe(
     Effect.catchTag("PlatformError", (error) =>
-      // Uses the database of another process that was faster.
+      // If another process has renamed its database first, this process uses that database.
       Effect.flatMap(isMade(cluster), (made) => (made ? Effect.void : Effect.fail(error)))
     )
   )
-  // Without this, a power failure could undo the rename and with it all later commits.
+  // Syncs the parent folder to disk. Otherwise a power failure could undo the rename, and all later commits would be lost.
   yield* Effect.flatMap(fs.open(path.dirname(cluster), { flag: "r" }), (folder) => folder.sync)
 }, Effect.scoped)
 

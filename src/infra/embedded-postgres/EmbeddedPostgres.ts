@@ -30,7 +30,10 @@ export interface EmbeddedPostgresOptions {
   readonly flags?: ReadonlyArray<string>
 }
 
-/** Starts or adopts the server. Takes seconds, and minutes for a recovery after a crash. Errors have a message for the operator. */
+/**
+ * Starts the server, or adopts a running server. This takes seconds, or minutes if the server recovers from a crash. The message
+ * of an error tells the operator what to do.
+ */
 export const make = Effect.fn("EmbeddedPostgres.make")(
   function* (options: EmbeddedPostgresOptions) {
     const cluster = yield* Cluster.prepare(options.dir)
@@ -68,7 +71,7 @@ const join = Effect.fnUntraced(
     const server = yield* Server.start(cluster, { port: options.port ?? (yield* freePort), flags: options.flags ?? [] })
     const session = yield* Session.open(cluster, server, mode).pipe(
       Effect.onError((cause) =>
-        // Keeps the server running if another service has taken it over.
+        // Keeps the server running if another service has become its owner.
         isOwned(cause) ? Effect.void : Effect.ignore(Server.stop(cluster, server.pid))
       )
     )
@@ -80,7 +83,10 @@ const join = Effect.fnUntraced(
 const isOwned = (cause: Cause.Cause<EmbeddedPostgresError>) =>
   Option.exists(Cause.findErrorOption(cause), (error) => error.reason === "owned")
 
-/** Retries while a server stops, or while another process starts one. */
+/**
+ * Retries a start for 10 s while a server is still starting or stopping, or if another program has taken the port that `freePort`
+ * chose.
+ */
 const startRetry = (options: EmbeddedPostgresOptions) => ({
   schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "10 seconds" })),
   while: ({ reason }: EmbeddedPostgresError) => reason === "not_ready" || (reason === "port_in_use" && options.port === undefined)
@@ -122,7 +128,7 @@ const keepServing = Effect.fnUntraced(function* (
   )
 })
 
-/** A free port chosen by the system. If another program takes it first, the start is repeated. */
+/** Asks the operating system for a free port. If another program takes this port first, the start is retried with a new port. */
 const freePort = Effect.callback<number, EmbeddedPostgresError>((resume) => {
   const server = createServer()
   server.once("error", (cause) =>

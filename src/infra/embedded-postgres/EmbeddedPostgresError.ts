@@ -1,7 +1,7 @@
 /** Errors of preparing, starting or connecting to the embedded Postgres. Their messages tell the operator what to do. */
 import { type PlatformError, Schema } from "effect"
 
-/** The reasons that an operator or caller can distinguish. */
+/** The kinds of failure that an operator or the calling code can distinguish. */
 const EmbeddedPostgresReason = Schema.Literals([
   "no_binary", // there is no server program for this platform, or the program does not run on this system
   "no_access", // this user has no access to a folder or file, or the server rejects the password
@@ -28,13 +28,16 @@ export const fromPlatformError = (cause: PlatformError.PlatformError) => {
   return reason._tag === "PermissionDenied"
     ? new EmbeddedPostgresError({
         reason: "no_access",
-        message: `This user has no access to${place}, which the embedded Postgres needs: run as the owner, or choose another DATA_DIR`,
+        message: `The user of this process has no access to${place}, which the embedded Postgres needs: run the service as the owner, or choose another DATA_DIR`,
         cause
       })
     : fromOutput(`Using${place}`, String(reason.cause ?? cause.message), cause)
 }
 
-/** Returns the error for a failed program, with a reason found in its output. `program` is the step: `Starting Postgres`. */
+/**
+ * Returns the error for a failed program. Finds the reason of the failure in the program's output. `program` says in the message
+ * what the program was doing, for example `Starting Postgres`.
+ */
 export const fromOutput = (program: string, output: string, cause?: unknown) => {
   const explanation = explanations.find(({ pattern }) => pattern.test(output))
   const excerpt = lastLines(output)
@@ -60,7 +63,7 @@ const explanations: ReadonlyArray<Explanation> = [
   {
     pattern: /Address already in use|could not create any TCP\/IP sockets/u,
     reason: "port_in_use",
-    message: "Another program uses that port: stop it or choose another port."
+    message: "Another program uses the port of Postgres: stop that program or choose another port."
   },
   {
     pattern: /lock file "postmaster\.pid" (?:already exists|is empty)|pre-existing shared memory block/u,

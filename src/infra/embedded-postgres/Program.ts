@@ -23,7 +23,10 @@ interface ProgramOptions {
   readonly input?: string
 }
 
-/** A program failed, or did not start. `code` is the exit code, `a signal`, or the error of the failed start, e.g. `EACCES`. */
+/**
+ * A program failed or did not start. `code` is the exit code, the text `a signal`, or the code of the error that prevented the
+ * start, such as `EACCES`.
+ */
 export class ProgramFailed extends Schema.TaggedError<ProgramFailed>()("ProgramFailed", {
   code: Schema.String,
   output: Schema.String,
@@ -41,7 +44,10 @@ const limits = { timeout: 120_000, maxBuffer: 1_048_576 }
 
 const execute = promisify(execFile)
 
-/** Runs a program to its end and returns its output. Limits: 2 minutes, 1 MiB. An interruption ends the program. */
+/**
+ * Runs a program to its end and returns its output. Fails if the program runs longer than 2 minutes or prints more than 1 MiB. An
+ * interruption ends the program.
+ */
 export const run = (file: string, args: ReadonlyArray<string>, options: ProgramOptions) =>
   Effect.tryPromise({
     try: (signal) => {

@@ -8,7 +8,7 @@ import { run, spawnDetached } from "#infra/embedded-postgres/Program.ts"
 export interface EmbeddedPostgresServer {
   readonly pid: number
   readonly port: number
-  /** `starting`, `ready` or `stopping`, as the server writes it. */
+  /** The state of the server in `postmaster.pid`: `starting`, `ready` or `stopping`. */
   readonly status: string
 }
 
@@ -42,11 +42,12 @@ export const find = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluste
   const described = describe(text)
   if (Option.isNone(described) || !isAlive(described.value.pid)) return Option.none<EmbeddedPostgresServer>()
   const command = yield* commandOf(described.value.pid)
-  // The command line is unreadable, so the process may be a server of this database. In that case Postgres refuses to start a
-  // second one.
+  // Reports no server if the command line of the process is unreadable. If the process is a server of this database, Postgres
+  // refuses to start a second one.
   if (Option.isNone(command)) return Option.none<EmbeddedPostgresServer>()
   if (isPostgres(command.value)) return command.value.includes(cluster.data) ? described : Option.none<EmbeddedPostgresServer>()
-  // Another program has this process id. Postgres would mistake it for a running server and refuse to start.
+  // Removes the file if another program has this process id. Postgres would mistake that program for a running server and refuse
+  // to start.
   yield* fs.remove(file, { force: true })
   return Option.none<EmbeddedPostgresServer>()
 })
@@ -87,7 +88,7 @@ export const start = Effect.fn("Server.start")(function* (cluster: EmbeddedPostg
 export const stop = Effect.fn("Server.stop")(function* (cluster: EmbeddedPostgresCluster, pid: number) {
   for (const { signal, timeout } of shutdownSignals) {
     if (!isSame(yield* find(cluster), pid)) return
-    // Ignores the error if the process has ended in the meantime.
+    // Ignores the error if the process has just ended.
     yield* Effect.ignore(Effect.try(() => process.kill(pid, signal)))
     yield* find(cluster).pipe(
       Effect.repeat({ schedule: poll, until: (current) => !isSame(current, pid) }),
@@ -107,11 +108,14 @@ const shutdownSignals = [
 
 const logLimit = ByteSize.mebibytes(8)
 
-/** Limits `log` and its predecessor `log.1` to 8 MiB each. The server appends, so the file can be truncated while it writes. */
+/**
+ * Limits `log` and its predecessor `log.1` to 8 MiB each. The server has opened `log` for appending, so this process can truncate
+ * it at any time.
+ */
 export const trimLog = Effect.fnUntraced(function* (cluster: EmbeddedPostgresCluster) {
   const fs = yield* FileSystem.FileSystem
   if (ByteSize.isLessThan(yield* sizeOf(cluster.log), logLimit)) return
-  // A failed copy is ignored: on a full disk, space matters more than old lines.
+  // Ignores a failed copy to `log.1`: on a full disk, free space is more important than old log lines.
   yield* Effect.ignore(fs.copyFile(cluster.log, `${cluster.log}.1`))
   yield* fs.truncate(cluster.log)
 })
@@ -167,7 +171,7 @@ const isAlive = (pid: number) => {
   return Result.isSuccess(signalled) || String(signalled.failure).includes("EPERM")
 }
 
-/** Returns the command line of a process; empty for a zombie, none without permission. */
+/** Returns the command line of a process: an empty text for a zombie process, none if the command line cannot be read. */
 const commandOf = Effect.fnUntraced(function* (pid: number) {
   const fs = yield* FileSystem.FileSystem
   return process.platform === "linux"

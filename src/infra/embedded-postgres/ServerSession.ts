@@ -1,8 +1,8 @@
 /**
- * The session of one process on an embedded server: a connection and its locks.
+ * The session of one process on an embedded server: a connection that holds advisory locks of Postgres.
  *
- * Advisory locks end with the process that holds them, even if it is killed, and with the server. Unlike a lock file, they leave
- * nothing behind.
+ * Postgres releases these locks when the process ends, even if it is killed, and when the server ends. A lock file would stay
+ * behind.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Queue } from "effect"
@@ -19,7 +19,10 @@ export interface EmbeddedPostgresSession {
 /** The advisory lock that a service holds while it owns the database. */
 const ownerLock = { classId: 1_447_122_000, objectId: 1 }
 
-/** The advisory lock that every process shares while it uses the server. A process that can lock it exclusively is the last one. */
+/**
+ * The advisory lock that every process shares while it uses the server. If a process can take this lock exclusively, no other
+ * process uses the server.
+ */
 const userLock = { classId: 1_447_122_000, objectId: 2 }
 
 type Lock = typeof ownerLock
@@ -48,9 +51,9 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * Ends the use of the server by this process. Returns true if no other process uses the server, and then blocks new ones until
- * the session ends. If several processes leave at once, one of them is the last, because each releases its lock before it checks.
- * Returns false if the connection is lost, because the server has stopped.
+ * Ends the use of the server by this process. Returns true if no other process uses the server. The server then accepts no other
+ * process until the session ends. Each process releases its lock before it looks for others, so if several processes leave at the
+ * same time, one of them gets true. Returns false if the connection is lost, because the server has then stopped.
  */
 export const leaveAsLast = ({ connection }: EmbeddedPostgresSession) =>
   connection.query("SELECT pg_advisory_unlock_shared($1::int, $2::int)", keys(userLock)).pipe(

@@ -25,7 +25,7 @@ const removeAbandoned = Effect.fnUntraced(function* (directory: string, prefix: 
   for (const entry of yield* fs.readDirectory(directory)) {
     if (!entry.startsWith(prefix)) continue
     const draft = path.join(directory, entry)
-    // Another process may remove or rename its directory at this moment.
+    // Ignores a directory that another process has just removed or renamed.
     const info = yield* Effect.option(fs.stat(draft))
     const changed = Option.flatMap(info, ({ mtime }) => mtime)
     if (Option.exists(changed, (time) => now - time.getTime() > maxAgeMs)) {

@@ -1,11 +1,14 @@
-/** Writes mails to a folder, for a service without mail server: one `.eml` file each, readable by its owner only. */
+/**
+ * Writes mails to a folder, for a service without a mail server. Each mail is an `.eml` file that only the user of the service
+ * can read.
+ */
 import { Effect, Layer, Path } from "effect"
 import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
 export interface FileMailerOptions extends MailMessage.MailOptions {
-  /** Created if missing. */
+  /** The folder for the mails. The mailer creates the folder if it is missing. */
   readonly directory: string
 }
 

@@ -48,5 +48,5 @@ export const make = Effect.fnUntraced(function* (options: MailOptions, mail: Out
   return { envelope: { from: from === false ? "" : from, to: mail.email }, bytes } satisfies MailMessage
 })
 
-/** Returns the domain of MAIL_FROM, for the right side of the Message-ID. */
+/** Returns the domain of MAIL_FROM, which follows the @ in the Message-ID. */
 const domainOf = (from: string) => /@([^\s<>@]+?)>?\s*$/u.exec(from)?.[1] ?? "localhost"

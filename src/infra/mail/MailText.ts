@@ -17,7 +17,7 @@ export interface MailText {
 
 /** The texts of the mails for one purpose. `name` is the service's name. */
 interface Wording {
-  /** The page that the link opens. */
+  /** The path of the page that the link in the mail opens. */
   readonly path: string
   readonly subject: (name: string) => string
   readonly heading: string

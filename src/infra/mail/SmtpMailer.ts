@@ -13,7 +13,10 @@ export interface SmtpMailerOptions extends MailMessage.MailOptions {
 /** Limits of the connection pool. The pool does not retry a mail, because the outbox does. */
 const pool = { pool: true, maxConnections: 4, idleTimeout: 30_000, maxRequeues: 0 } as const
 
-/** In milliseconds. `socketTimeout` exceeds `deliveryTimeout`, so that only `deliveryTimeout` bounds the silence of a server. */
+/**
+ * Timeouts of an SMTP connection, in milliseconds. `socketTimeout` is longer than `deliveryTimeout`, so `deliveryTimeout` alone
+ * limits how long a mail server can stay silent.
+ */
 const timeouts = { connectionTimeout: 20_000, greetingTimeout: 20_000, dnsTimeout: 10_000, socketTimeout: 900_000 }
 
 /** A server may scan a mail for minutes before it accepts it: RFC 5321, 4.5.3.2.6 (read 2026-11) asks for 10 minutes. */
@@ -66,8 +69,8 @@ const serverOf = (options: SmtpMailerOptions) => {
 }
 
 /**
- * Classifies a failure. A 5xx reply to the recipient or the mail is final. An operator can fix any other failure, such as a wrong
- * password or a rejected sender, so the outbox retries the mail.
+ * Classifies a failure. A 5xx reply about the recipient or the content of the mail is final. After any other failure, such as a
+ * wrong password or a rejected sender, the outbox retries the mail, because an operator can fix the cause.
  */
 const classify = (error: unknown): MailDeferred | MailRefused => {
   const reply = text(error, "response")
@@ -77,7 +80,7 @@ const classify = (error: unknown): MailDeferred | MailRefused => {
   return isFinal ? new MailRefused({ reason: codeOf(reply) }) : new MailDeferred({ reason: codeOf(reply) })
 }
 
-/** "Bad sequence of commands": a reply about the session, not about the mail. */
+/** The reply code "bad sequence of commands". It concerns the SMTP session, not the mail. */
 const badSequence = "503"
 
 /**

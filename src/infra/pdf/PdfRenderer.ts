@@ -15,8 +15,8 @@ const timeout = "20 seconds"
 const retryAfterSeconds = 5
 
 /**
- * Options of the worker thread. A document needs a few megabytes; V8's default size of the young generation would keep 50 MB more
- * resident. The thread gets no environment variables of this process.
+ * Options of the worker thread. Rendering a document needs a few megabytes. With V8's default size of the young generation, the
+ * thread would use 50 MB more memory. The thread gets no environment variables of this process.
  */
 const options = { resourceLimits: { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 }, env: {}, execArgv: [] }
 
@@ -53,7 +53,11 @@ const make = Effect.gen(function* () {
       thread = worker
       const onMessage = (bytes: unknown) => {
         worker.off("error", onError)
-        resume(bytes instanceof Uint8Array ? Effect.succeed(bytes) : Effect.die("The PDF thread returned no bytes"))
+        resume(
+          bytes instanceof Uint8Array
+            ? Effect.succeed(bytes)
+            : Effect.die("The worker thread for PDFs sent a message that is not a PDF (a defect)")
+        )
       }
       const onError = (cause: unknown) => {
         worker.off("message", onMessage)
@@ -67,7 +71,10 @@ const make = Effect.gen(function* () {
       return stop
     })
 
-  /** Returns a PDF. If the client disconnects, a document in progress is finished, because a new thread would cost more. */
+  /**
+   * Returns a PDF. If the client disconnects, the thread still finishes the document that it is rendering, because ending the
+   * thread and starting a new one would cost more.
+   */
   const render = Effect.fn("PdfRenderer.render")((keyId: string, document: ReceiptDocument) =>
     Effect.suspend(() => {
       let isWanted = true

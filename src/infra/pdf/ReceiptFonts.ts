@@ -32,9 +32,9 @@ const load = (name: string, location: string): ReceiptFont => {
 }
 
 /**
- * Requests every glyph by its character, so that all text of a PDF can be copied and searched. fontkit caches a glyph with the
- * text of its first use. Without this, a glyph that is first used as a part of another one, such as "ı" in "í", would have no
- * text. If two characters share a glyph, the glyph gets the character that Unicode normalization keeps.
+ * Requests every glyph once by its character, so that a reader can copy and search all text of a PDF. fontkit caches a glyph
+ * together with the text of its first use. If "ı" were first used as a part of "í", its glyph would have no text. If two
+ * characters share a glyph, the glyph gets the character that Unicode normalization (NFKC) keeps.
  */
 const nameGlyphs = (font: Font | FontCollection, codePoints: ReadonlySet<number>) => {
   if (!("glyphForCodePoint" in font)) return

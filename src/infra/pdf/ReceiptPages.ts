@@ -14,7 +14,7 @@ import {
 import { type ReceiptFont, receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 import { artifact, colours, height, rule, type Sheet, tag, write } from "#infra/pdf/ReceiptSheet.ts"
 
-/** In points, 72 per inch: 20 mm at the sides. */
+/** The margins of a page in points (72 per inch): 20 mm at the sides. */
 const margins = { top: 52, right: 57, bottom: 62, left: 57 }
 
 /**
@@ -108,7 +108,10 @@ const verdict = (sheet: Sheet, { compared, headline, lead, tone }: ReceiptDocume
   pdf.y = top + all + 20
 }
 
-/** With less space than this, a section begins on the next page, so that its heading does not stand alone at the end of a page. */
+/**
+ * The minimum space in points for the beginning of a section. With less space, the section begins on the next page, so that its
+ * heading does not stand alone at the end of a page.
+ */
 const spaceForSection = 90
 
 const drawSection = (sheet: Sheet, { blocks, heading }: Section, attachments: ReadonlyArray<Attachment>) => {

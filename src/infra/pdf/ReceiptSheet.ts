@@ -5,7 +5,7 @@ import { type ReceiptFont, receiptFonts } from "#infra/pdf/ReceiptFonts.ts"
 export type Element = ReturnType<PDFKit.PDFDocument["struct"]>
 
 /**
- * The document, the structure element that new content belongs to, and the text column. The document's `y` is the current
+ * The PDF document (`pdf`), the structure element that contains new content (`root`), and the text column. `pdf.y` is the current
  * vertical position.
  */
 export interface Sheet {
@@ -71,7 +71,10 @@ export const rule = (sheet: Sheet, y: number): void => {
  */
 const ascent = 0.984
 
-/** Writes the cells of one row side by side, each with the type of its element. A row that does not fit starts a new page. */
+/**
+ * Writes the cells of one table row side by side. `type` is the type of a cell in the PDF's logical structure. A row that does
+ * not fit on the page starts a new page.
+ */
 export const row = (sheet: Sheet, parent: Element, cells: ReadonlyArray<{ type: string; text: string; style: Style }>): void => {
   const { pdf } = sheet
   const tallest = Math.max(...cells.map(({ style, text }) => height(sheet, text, style)))

@@ -9,7 +9,10 @@ import * as Workers from "#infra/workers/Workers.ts"
 /** Size of a replica's pool. Concurrent requests share their statements (group commit), so few connections suffice. */
 const maxConnections = 10
 
-/** Returns DATABASE_URL, otherwise the URL of the embedded server in DATA_DIR. `attach` uses the server of a running service. */
+/**
+ * Returns DATABASE_URL, or without this setting the URL of the embedded Postgres in DATA_DIR. With `attach`, this process shares
+ * the server of a running service, or starts a server if there is none.
+ */
 export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") {
   const config = yield* AppConfig
   if (Option.isSome(config.databaseUrl)) return config.databaseUrl.value
@@ -21,7 +24,7 @@ export const databaseUrl = Effect.fnUntraced(function* (mode: "own" | "attach") 
 /** Migrates the database and opens the service's connections. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
-    // The process that started a worker owns the database.
+    // A worker only attaches to the database, because the process that started the worker owns it.
     const url = yield* databaseUrl(Workers.isWorker ? "attach" : "own")
     const { databaseWait } = yield* AppConfig
     const migrated = Migrations.layer.pipe(

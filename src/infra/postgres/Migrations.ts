@@ -25,7 +25,7 @@ export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("Mi
 export const run = Effect.fn("Migrations.run")(function* () {
   const files = yield* migrationFiles()
   const missing = yield* findMissing(files)
-  // A replica whose role may not change the schema can start if no file is missing.
+  // A replica without the right to change the schema can start if no file is missing.
   if (missing.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(applyMissing(files)).pipe(
@@ -52,8 +52,9 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
 })
 
 /**
- * Lock timeout of a migration, and how long it keeps retrying. While a migration waits for a lock, all later queries of the table
- * wait behind it, even reads. A short timeout ends this wait, for example while a dump holds the lock.
+ * Lock timeout of a migration, and how long the migration keeps retrying. While a migration waits for the lock on a table, all
+ * later queries of the table wait behind the migration, even reads. The short timeout ends this wait, for example while a
+ * database dump holds the lock.
  */
 const lockTimeout = Duration.seconds(2)
 const lockRetryFor = Duration.minutes(10)
@@ -90,8 +91,9 @@ export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
 })
 
 /**
- * Prefix of a numbered file that is compatible with older versions. Older versions start on a database with this file, during a
- * roll-out or after a rollback. With any other unknown numbered file, they refuse to start.
+ * Prefix in the name of a migration file that is compatible with older versions of the service. An older version starts on a
+ * database with this file, for example during a roll-out or after a rollback. It refuses to start on a database with any other
+ * numbered file that it does not know.
  */
 const compatiblePrefix = "expand_"
 
@@ -128,7 +130,7 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
 
 const definition = /^CREATE OR REPLACE FUNCTION (vatproof\w*\.\w+)\s*\([\s\S]*?\bAS (\$\w*\$)([\s\S]*?)\2/gmu
 
-/** Returns the bodies of all SQL functions of this version, by qualified name. */
+/** Returns a map from the qualified name of each SQL function of this version to its body. */
 export const functionBodies = Effect.map(
   Effect.suspend(() => migrationFiles()),
   (files): ReadonlyMap<string, string> =>
@@ -140,7 +142,10 @@ export const functionBodies = Effect.map(
 /** Files that create projections or objects that refer to projections. */
 const projectionFiles: ReadonlySet<string> = new Set(["projections", "views", protection])
 
-/** Recreates dropped tables of the schema vatproof, empty, with all dependent objects. */
+/**
+ * If one of `tables` is missing in the schema `vatproof`, recreates it as an empty table, together with the objects that depend
+ * on it.
+ */
 export const restore = Effect.fn("Migrations.restore")(function* (tables: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -192,8 +197,8 @@ const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile
 })
 
 /**
- * Returns true if the table of applied files exists. Reads pg_class, because to_regclass may return a cached null after another
- * replica has created the table.
+ * Returns true if the table that records the applied files exists. Reads pg_class, because to_regclass may return a cached null
+ * after another replica has created the table.
  */
 const hasTable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,6 +1,6 @@
 /**
- * Metrics of the database connections. The pool does not report its open connections, so they are counted where Node opens
- * sockets to the server's port.
+ * Metrics of the database connections. The pool does not report its open connections. This module therefore counts the sockets
+ * that Node opens to the server's port.
  */
 import { Effect, Layer, Metric, Predicate } from "effect"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"

@@ -1,4 +1,7 @@
-/** The connections to Postgres: one pool for the service, restricted to the service's role where the server has it. */
+/**
+ * The connections to Postgres: one pool for the service, and one for migrations and administration. The service's pool runs as
+ * the role `vatproof_service` if the login role is a member of that role.
+ */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -16,8 +19,9 @@ export interface PostgresOptions {
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
 /**
- * Makes the planner use indexes. Every statement has an index, and a plan that was made for a small table must stay fast when the
- * table grows. The SQL functions have the same settings, because auditors call some of them in sessions without these settings.
+ * Makes the planner use indexes. Every statement has an index. A plan that was made for a small table would otherwise become slow
+ * when the table grows. The SQL functions set the same options, because auditors call some functions in sessions without these
+ * options.
  */
 const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" }
 

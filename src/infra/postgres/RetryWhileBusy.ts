@@ -2,7 +2,7 @@
 import { type Duration, Effect, Schedule } from "effect"
 
 export interface RetryWhileBusy<E> {
-  /** Returns true if retrying can help. */
+  /** Returns true if the attempt can succeed in a retry after this error. */
   readonly while: (error: E) => boolean
   readonly every: Duration.Input
   readonly retryFor: Duration.Duration

@@ -242,7 +242,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     const { port } = yield* TcpServer.make(() => undefined)
     const error = yield* Effect.flip(use({ dir, port }))
     assert.strictEqual(error.reason, "port_in_use")
-    assert.include(error.message, "Another program uses that port")
+    assert.include(error.message, "Another program uses the port of Postgres")
   })
 
   it.effect("reports that its data belongs to another major version of Postgres", function* () {
