@@ -20,7 +20,10 @@ type Bestaetigungsabfrage = typeof Bestaetigungsabfrage.Type
 
 const decode = Schema.decodeUnknownOption(Bestaetigungsabfrage)
 
-/** Parses the body of `POST /v1/abfrage`. `mayCompare` counts a query; false means too many qualified queries in the session. */
+/**
+ * Parses the body of `POST /v1/abfrage`. `mayCompare` counts the query. It returns false if the session has exceeded its maximum
+ * of qualified queries.
+ */
 export const readQuery = (
   body: string,
   settings: Settings,
@@ -53,7 +56,10 @@ const refused = (status: string, target: string | null, requester: string | null
   answer: (stamp, code) => statusReply(code ?? status, stamp)
 })
 
-/** Returns the status that refuses the requester or the target, if any. The order of the checks is inferred, not documented. */
+/**
+ * Returns the status with which the BZSt refuses the requester or the queried VAT ID; undefined if it accepts both. The BZSt does
+ * not document the order of its checks, so this order is inferred.
+ */
 const refusalOf = (requester: string, target: string, settings: Settings): string | undefined => {
   const own = Option.filter(exactly(requester), isGerman)
   if (Option.isNone(own)) return "evatr-0004"
@@ -105,7 +111,7 @@ const comparison = (vatId: VatId, query: Bestaetigungsabfrage): object => {
   }
 }
 
-/** Formats dates as YYYY-MM-DD, or as DD.MM.YYYY if the VAT ID's first digit is odd: the real BZSt sends both. */
+/** Formats dates as YYYY-MM-DD, or as DD.MM.YYYY if the VAT ID's first digit is odd, because the real BZSt sends both formats. */
 const datesOf = (vatId: VatId, status: string): object => {
   const odd = /^\D*[13579]/u.test(vatId.number)
   const date = (iso: string) => (odd ? iso.split("-").toReversed().join(".") : iso)
@@ -113,7 +119,10 @@ const datesOf = (vatId: VatId, status: string): object => {
   return status === "evatr-2006" ? { gueltigAb: date("2010-01-01"), gueltigBis: date("2020-12-31") } : {}
 }
 
-/** Returns an answer with status, time and `more`. That it has no `id` for an HTTP status from 500 is inferred, not documented. */
+/**
+ * Returns an answer with the status, the time and the fields in `more`. With an HTTP status of 500 or above, the answer has no
+ * `id`; this is inferred, not documented.
+ */
 export const statusReply = (status: string, stamp: Stamp, more: object = {}): Reply => {
   const http = httpStatusOf(status)
   return json(http, status, {
@@ -138,7 +147,10 @@ export const answerMessages = (): Reply => json(200, "statusmeldungen", statusMe
 
 const germanNames = new Intl.DisplayNames(["de"], { type: "region" })
 
-/** Answers `GET /v1/info/eu_mitgliedstaaten`. That `alpha2` is the VAT prefix (`EL` for Greece) is inferred, not documented. */
+/**
+ * Answers `GET /v1/info/eu_mitgliedstaaten`. The field `alpha2` contains the VAT prefix, such as `EL` for Greece; this is
+ * inferred, not documented.
+ */
 export const answerMemberStates = (settings: Settings): Reply =>
   json(
     200,

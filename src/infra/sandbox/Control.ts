@@ -28,7 +28,10 @@ const decodeJournalQuery = Schema.decodeUnknownEffect(JournalQuery, strict)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Returns the 400 reply. It names each invalid field by its path: `faults.0.latency_ms: Expected …`. */
+/**
+ * Returns a reply with status 400. Its message names each invalid field by the path of the field: `faults.0.latency_ms: Expected
+ * …`.
+ */
 const refusal = (failure: Schema.SchemaError): Reply =>
   error(
     400,
@@ -43,7 +46,7 @@ const refusal = (failure: Schema.SchemaError): Reply =>
 
 const error = (status: number, code: string, message: string): Reply => json(status, code, { error: { code, message } })
 
-/** The controllable parts of the sandbox. A reset restores `firstSettings`. */
+/** The parts of the sandbox that its user can control. A reset restores `firstSettings`. */
 export interface Parts {
   readonly script: FaultScript
   readonly journal: Journal

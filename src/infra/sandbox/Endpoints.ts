@@ -12,8 +12,9 @@ export const viesPath = "/taxation_customs/vies/rest-api"
 export const bzstPath = "/app"
 
 /**
- * An endpoint of a simulated source. A `Check` validates a VAT ID; `read` parses its request. A `Probe` reports the state of the
- * source; `error` builds its answer with a scripted error code. The `TestService` answers from a fixed table and ignores faults.
+ * An endpoint of a simulated source. A `Check` validates a VAT ID: `read` parses the request. A `Probe` reports the state of the
+ * source: `error` returns the answer for an error code that a user has scripted. The `TestService` answers from a fixed table and
+ * ignores scripted faults.
  */
 export type Endpoint =
   | { readonly _tag: "Check"; readonly source: SourceName; readonly read: (body: string, settings: Settings) => Question }

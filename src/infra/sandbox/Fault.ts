@@ -4,7 +4,7 @@ import { memberStates } from "#domain/vat/MemberStates.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"
 import { parse } from "#domain/vat/VatId.ts"
 
-/** Failures of an exchange in which the source sends no code of its own. */
+/** Ways to break an exchange between a client and the source, in addition to the error codes of the source. */
 export const Breakage = Schema.Literals([
   "hang", // reads the request, never sends anything
   "reset", // resets the connection before the first byte
@@ -35,7 +35,7 @@ export interface Behaviour {
 
 const evatrStatus = /^evatr-\d{4}$/u
 
-/** Any code of either source, including undocumented codes, which clients must tolerate. */
+/** Any code of VIES or the BZSt, also an undocumented one, because clients must tolerate undocumented codes. */
 const Code = Schema.String.check(Schema.isPattern(/^(?:evatr-\d{4}|[A-Z][A-Z0-9_-]{1,63})$/u))
 
 const VatIdText = Schema.String.check(
@@ -73,11 +73,12 @@ const misfit = (fault: typeof Fields.Type): string | undefined => {
 }
 
 /**
- * One scripted fault, as `/sandbox/faults` accepts it. An omitted selector matches everything.
+ * One fault that a user scripts with `/sandbox/faults`. A fault without `member_state` and `vat_id` applies to all VAT IDs.
  *
- * `latency_ms` is the delay before the fault; `count` limits the number of calls; `probability` (0 to 1) applies it at random.
- * `on` selects validations (`checks`), status queries (`probes`) or both (`all`). The default is `all` without `member_state`,
- * `vat_id` and `count`, so that probes show the outage. Otherwise it is `checks`, so that probes do not use up the count.
+ * `latency_ms` is the delay before the fault. `count` is the number of calls with the fault. `probability` (0 to 1) selects calls
+ * at random. `on` selects validations (`checks`), status queries (`probes`) or both (`all`). Without `on`, a fault with a
+ * `member_state`, `vat_id` or `count` applies to checks, so that probes do not use up the count. Any other fault without `on`
+ * applies to all calls, so that probes show the outage.
  */
 export const Fault = Fields.check(Schema.makeFilter((fault) => misfit(fault) ?? true))
 export type Fault = typeof Fault.Type

@@ -1,4 +1,7 @@
-/** Decides the behaviour for a check. Precedence: scripted fault, invalid request, settings, magic number, register. */
+/**
+ * Decides how a simulated source behaves when a client validates a VAT ID (a check). Precedence: scripted fault, invalid request,
+ * settings, magic number, register.
+ */
 import { Effect } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import type { Behaviour } from "#infra/sandbox/Fault.ts"
@@ -14,7 +17,10 @@ export interface Decision {
   readonly behaviour: Behaviour
 }
 
-/** Maximum number of VAT IDs with counted calls, for magic numbers that fail n times and then answer. The oldest is evicted. */
+/**
+ * Maximum number of VAT IDs whose calls are counted, for magic numbers that fail n times and then answer. Beyond the maximum, the
+ * oldest VAT ID is evicted.
+ */
 const flakyMax = 10_000
 
 /** Creates the decider, which counts the calls for magic numbers that fail n times and then answer. */
@@ -58,7 +64,10 @@ const viesSetting = (settings: Settings, memberState: string | undefined, concur
   return concurrent.memberState > settings.vies_member_state_concurrent_max ? "MS_MAX_CONCURRENT_REQ" : undefined
 }
 
-/** BZSt has no code of its own for an unavailable member state; evatr-0011 is inferred from its text. */
+/**
+ * The BZSt has no separate status for an unavailable member state. That it answers evatr-0011 is inferred from the text of this
+ * status.
+ */
 const bzstSetting = (settings: Settings, memberState: string | undefined): string | undefined =>
   !settings.bzst_available || settings.bzst_unavailable_member_states.some((prefix) => prefix === memberState)
     ? "evatr-0011"

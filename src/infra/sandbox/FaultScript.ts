@@ -10,7 +10,7 @@ export const faultsMax = 1_000
 /** A scripted fault and the number of calls it has matched. */
 export type ScriptedFault = Fault & { readonly matched: number }
 
-/** The properties of a call by which a fault is selected. A probe has neither member state nor VAT ID. */
+/** The properties of a call that select a fault. A probe has neither a member state nor a VAT ID. */
 export interface Target {
   readonly source: SourceName
   readonly probe: boolean
@@ -43,7 +43,10 @@ const ruleOf = (fault: Fault): Rule => {
 
 const randomFrom = (seed: number) => Random.Random.pipe(Random.withSeed(seed))
 
-/** Creates an empty script. A call gets the first fault in the list that matches, has calls left and passes its probability. */
+/**
+ * Creates an empty list of faults. A call gets the first fault that matches the call, has not reached its `count`, and is
+ * selected by its `probability`.
+ */
 export const make = Effect.gen(function* () {
   let rules: ReadonlyArray<Rule> = []
   let random = yield* randomFrom(1)
@@ -54,7 +57,7 @@ export const make = Effect.gen(function* () {
     (rule.fault.probability === undefined || random.nextDoubleUnsafe() < rule.fault.probability)
 
   return {
-    /** Replaces all faults; the seed makes `probability` repeatable. */
+    /** Replaces all faults. The same `seed` makes `probability` select the same calls again. */
     replace: Effect.fnUntraced(function* (faults: ReadonlyArray<Fault>, seed: number) {
       random = yield* randomFrom(seed)
       rules = faults.map(ruleOf)

@@ -7,7 +7,10 @@ import { Effect, Option } from "effect"
 import type { Breakage, Behaviour } from "#infra/sandbox/Fault.ts"
 import type { Reply } from "#infra/sandbox/Simulator.ts"
 
-/** Limit of a request body; a larger body gets 413. A query to a source has a few hundred bytes, a script of faults more. */
+/**
+ * Limit of a request body; a larger body gets 413. A query to a source has a few hundred bytes. A list of scripted faults can be
+ * much larger.
+ */
 export const bodyBytesMax = 256 * 1024
 
 const padding = Buffer.alloc(64 * 1024, "x")
@@ -15,13 +18,19 @@ const paddings = 1_600
 const hugeStart = Buffer.from('{"padding":"')
 const hugeEnd = Buffer.from('"}')
 
-/** The size of the `huge` answer: 100 MiB of padding, written in chunks, so that neither side must hold it in memory. */
+/**
+ * The size of the `huge` answer: 100 MiB of padding. It is written in chunks, so that neither the sandbox nor the client must
+ * hold the whole answer in memory.
+ */
 export const hugeBytes = hugeStart.length + paddings * padding.length + hugeEnd.length
 
 /** Interval between the bytes of a `drip` answer. */
 const dripMs = 200
 
-/** Delay before a reset. A reset discards data in flight, but the client must receive the first half of the body. */
+/**
+ * Delay before the reset of `reset_mid_body`. A reset discards data in flight, but the client must receive the first half of the
+ * body.
+ */
 const settleMs = 50
 
 /** Reads a request body as UTF-8; none if it exceeds the limit. */

@@ -7,8 +7,9 @@ export const DecidedBy = Schema.Literals(["script", "request", "settings", "magi
 export type DecidedBy = typeof DecidedBy.Type
 
 /**
- * One call. `outcome` is the source's answer (`VALID`, `evatr-2001`, an error code) or the failure (`reset`). `http_status` and
- * `duration_ms` are null while the call is in flight. `http_status` is also null if nothing was sent. `at` is ISO 8601 in UTC.
+ * One call to a simulated source. `outcome` is the source's answer (`VALID`, `evatr-2001`, an error code) or the failure
+ * (`reset`). `http_status` and `duration_ms` are null while the call is in flight. `http_status` is also null if the sandbox sent
+ * nothing. `at` is ISO 8601 in UTC.
  */
 export const JournalEntry = Schema.Struct({
   number: Schema.Int,
@@ -29,8 +30,9 @@ export type JournalEntry = typeof JournalEntry.Type
 const Tally = Schema.Struct({ checks: Schema.Int, probes: Schema.Int, in_flight: Schema.Int, concurrent_max: Schema.Int })
 
 /**
- * Counters since the last reset: `checks` are validations, `probes` all other calls to a source. `in_flight` is the number of
- * checks in flight now, `concurrent_max` its maximum. `entries` are the newest calls, oldest first; `dropped` is the number of evicted ones.
+ * The counters and calls since the last reset. `checks` counts validations, and `probes` counts all other calls to a source.
+ * `in_flight` is the number of checks in flight now, and `concurrent_max` its maximum. `entries` are the newest calls, oldest
+ * first. `dropped` is the number of older calls that are no longer in `entries`.
  */
 export const JournalView = Schema.Struct({
   vies: Tally,
@@ -64,7 +66,7 @@ export interface Arrival {
   readonly memberState: string | null
 }
 
-/** A call in flight. `concurrent` is the number of checks in flight at its arrival, itself included. */
+/** A call in flight. `concurrent` is the number of checks that were in flight when the call arrived, including the call. */
 export interface Call {
   readonly concurrent: { readonly source: number; readonly memberState: number }
   readonly decide: (by: DecidedBy, outcome: string) => void
@@ -118,10 +120,10 @@ export const make = Effect.gen(function* () {
 
   return {
     begin,
-    /** Returns how many checks have arrived. */
+    /** Returns the number of checks that have arrived. */
     checks: (filter: Filter) => Effect.sync(() => countChecks(state, filter)),
     view: (filter: Filter) => Effect.sync(() => viewOf(state, filter)),
-    /** Clears everything; calls in flight finish without an entry. */
+    /** Clears all entries and counters. A call that is still in flight gets no entry afterwards. */
     clear: Effect.suspend(() => {
       state = emptyState()
       return changed

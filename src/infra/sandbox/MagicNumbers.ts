@@ -53,7 +53,7 @@ const companies: ReadonlyArray<readonly [string, Magic]> = [
 ]
 
 const meaningOfTestNumber = (code: string): string => {
-  if (code === "VALID") return "valid, as every ordinary number"
+  if (code === "VALID") return "valid, like every number that is not a magic number"
   return code === "INVALID_REQUESTER_INFO"
     ? "VIES rejects any requester (INVALID_REQUESTER_INFO); without a requester it returns a verdict"
     : `VIES answers ${code}`
@@ -81,8 +81,8 @@ const statuses: ReadonlyArray<readonly [string, Magic]> = statusMessages.flatMap
 })
 
 /**
- * Returns the last two digits of `9997xx`, `9998xx` and `9999xx` with their meaning and effect. `own` is the source's code for an
- * outage, `undocumented` a code that its documentation does not list.
+ * Returns the faults of the magic numbers `9997xx`, `9998xx` and `9999xx`: the digits `xx`, the meaning, and the behaviour of the
+ * source. `own` is the source's code for an outage. `undocumented` is a code that the source's documentation does not list.
  */
 const faults = (own: string, undocumented: string): ReadonlyArray<readonly [string, string, Behaviour]> => [
   ["00", "says that it is unavailable", { code: own }],
@@ -123,7 +123,7 @@ const brokenExchanges: ReadonlyArray<readonly [string, Magic]> = faults("SERVICE
   }
 )
 
-/** Every magic ending with its effect, in the order of the documentation. */
+/** All magic numbers (endings of VAT IDs) with their effect, in the order of the documentation. */
 export const magicNumbers: ReadonlyMap<string, Magic> = new Map([...testNumbers, ...companies, ...statuses, ...brokenExchanges])
 
 const notAssigned: Magic = { meaning: "invalid: one digit repeated", ...invalid }
@@ -135,7 +135,10 @@ export const magicOf = (vatId: VatId): Magic => {
   return /^(\d)\1*$/u.test(digits) ? notAssigned : (magicNumbers.get(digits.slice(-6)) ?? assigned)
 }
 
-/** Returns the digits that may end in a magic number. Dutch numbers end in B and two more digits, which are ignored. */
+/**
+ * Returns the digits of a VAT ID whose ending can be a magic number. Ignores the last three characters of a Dutch VAT ID, which
+ * are B and two digits.
+ */
 const digitsOf = (vatId: VatId): string =>
   (vatId.memberState.prefix === "NL" ? vatId.number.replace(/B\d\d$/u, "") : vatId.number).replace(/\D/gu, "")
 

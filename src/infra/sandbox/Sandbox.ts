@@ -27,7 +27,7 @@ export class SandboxNotStarted extends Schema.TaggedError<SandboxNotStarted>()("
   }
 }
 
-/** Port 0 means any free port. `germanTargetsAdmitted`: requesters may query BZSt for German VAT IDs (default: true). */
+/** Port 0 means any free port. `germanTargetsAdmitted` is true (the default) if requesters may query BZSt for German VAT IDs. */
 export interface Options {
   readonly host: string
   readonly port: number
@@ -43,11 +43,14 @@ export class Sandbox extends Context.Service<
     readonly bzstBaseUrl: string
     /** Base URL of the controls: `/faults`, `/settings`, `/journal`, `/magic-numbers`, `/reset`. */
     readonly controlBaseUrl: string
-    /** Replaces all scripted faults; `seed` makes their `probability` repeatable. An empty list removes all. */
+    /**
+     * Replaces all scripted faults. An empty list removes all faults. The same `seed` makes `probability` select the same calls
+     * again.
+     */
     readonly script: (faults: ReadonlyArray<Fault>, seed?: number) => Effect.Effect<void>
     /** Changes some of the settings. */
     readonly configure: (some: Control.SomeSettings) => Effect.Effect<Settings>
-    /** Returns the number of checks received, in total or of one source or VAT ID. Excludes probes. */
+    /** Returns the number of checks received, without probes. `filter` limits the number to one source or one VAT ID. */
     readonly checks: (filter?: Journal.Filter) => Effect.Effect<number>
     readonly journal: (filter?: Journal.Filter) => Effect.Effect<Journal.JournalView>
     /** Waits until the journal meets the condition, e.g. until a hanging request has arrived. */

@@ -80,7 +80,7 @@ export const make = (parts: Control.Parts) => {
     )
 }
 
-/** The target of a call without VAT ID. */
+/** The journal's fields for a call that has no VAT ID, such as a probe. */
 const noTarget = { probe: true, vatId: null, requester: null, memberState: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
@@ -88,7 +88,9 @@ const tooLarge = json(413, "TOO_LARGE", {
 })
 const bug = json(500, "BUG", { error: { code: "BUG", message: "This is a bug of the sandbox, not an answer of a source" } })
 
-/** Sends an answer after the delay of the behaviour: `right`, the intact answer, unless the behaviour breaks or replaces it. */
+/**
+ * Waits for the delay of the behaviour and answers. Sends the intact answer, `right`, unless the behaviour breaks or replaces it.
+ */
 const carryOut = (response: ServerResponse, behaviour: Behaviour, right: Reply): Effect.Effect<void> => {
   const sent =
     behaviour.breakage !== undefined

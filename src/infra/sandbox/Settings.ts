@@ -5,22 +5,26 @@ import { memberStates } from "#domain/vat/MemberStates.ts"
 const MemberStates = Schema.Array(Schema.Literals([...memberStates.keys()]))
 const Concurrency = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
 
-/**
- * `german_targets_admitted`: whether requesters may query BZSt for German VAT IDs (the real BZSt answers most with evatr-0006).
- * `latency_ms`: added to every check. `…_concurrent_max`: maximum concurrent checks of VIES, beyond which it answers
- * `GLOBAL_MAX_CONCURRENT_REQ` or `MS_MAX_CONCURRENT_REQ`. `bzst_qualified_max`: qualified queries of a requester until a plain
- * one starts a new session (evatr-0008); null means unlimited. Member states are VAT prefixes.
- */
+/** The settings of both simulated sources. A member state is written as its VAT prefix. */
 export const Settings = Schema.Struct({
+  /** True if requesters may query BZSt for German VAT IDs. The real BZSt answers most of these queries with evatr-0006. */
   german_targets_admitted: Schema.Boolean,
+  /** Additional delay of every check, in milliseconds. */
   latency_ms: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 600_000 })),
   vies_available: Schema.Boolean,
   vies_unavailable_member_states: MemberStates,
+  /** Member states for which VIES reports `Monitoring Disabled` in place of the availability. */
   vies_unmonitored_member_states: MemberStates,
+  /** Maximum number of concurrent checks at VIES, which answers any further check with `GLOBAL_MAX_CONCURRENT_REQ`. */
   vies_concurrent_max: Concurrency,
+  /** Maximum number of concurrent checks of one member state at VIES, which answers further checks with `MS_MAX_CONCURRENT_REQ`. */
   vies_member_state_concurrent_max: Concurrency,
   bzst_available: Schema.Boolean,
   bzst_unavailable_member_states: MemberStates,
+  /**
+   * Maximum number of qualified queries in one session of a requester; null means unlimited. BZSt answers further qualified queries
+   * with evatr-0008, until the requester starts a new session with a plain query.
+   */
   bzst_qualified_max: Schema.NullOr(Concurrency)
 })
 export type Settings = typeof Settings.Type

@@ -1,7 +1,10 @@
 /** The common parts of both simulated sources: parsed calls and answers. */
 import type { VatId } from "#domain/vat/VatId.ts"
 
-/** An HTTP answer before it is sent. `outcome` is the source's code for it in the journal; `json` is the content of `body`. */
+/**
+ * An HTTP answer that is not yet sent. `outcome` is the code that the journal records for the answer. `json` is the value that
+ * `body` contains as text.
+ */
 export interface Reply {
   readonly status: number
   readonly outcome: string
@@ -14,15 +17,15 @@ export interface Reply {
 export interface Stamp {
   /** Nanoseconds since 1970. */
   readonly nanos: bigint
-  /** 16 hexadecimal digits. */
+  /** The identifier in an answer of the BZSt: 16 hexadecimal digits. */
   readonly id: string
-  /** 16 characters in the form of VIES' consultation numbers. */
+  /** A consultation number in the form that VIES uses: 16 characters. */
   readonly consultationNumber: string
 }
 
 /**
- * A parsed check. `target` and `requester` are the caller's texts; `vatId` is undefined if the text is not a well-formed VAT ID;
- * `isAccepted` means that the request passed the source's own checks. `answer` builds the reply: for the given code, or from the
+ * A parsed check. `target` and `requester` are the texts in the request. `vatId` is undefined if `target` is not a well-formed
+ * VAT ID. `isAccepted` is true if the source accepts the request. `answer` builds the reply for the given code, or from the
  * register if `code` is undefined.
  */
 export interface Question {

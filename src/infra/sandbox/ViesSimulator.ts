@@ -29,7 +29,7 @@ type CheckVatRequest = typeof CheckVatRequest.Type
 
 const decode = Schema.decodeUnknownOption(CheckVatRequest)
 
-/** VIES' placeholder for data that the member state does not disclose. */
+/** The text that VIES returns in place of data that the member state does not disclose. */
 const undisclosed = "---"
 
 /** Member states that never disclose names and addresses. */
@@ -131,8 +131,9 @@ const verdict = (vatId: VatId, request: CheckVatRequest, valid: boolean, withReq
 }
 
 /**
- * Returns the fields about the trader, as in recorded answers. Germany: only the name and its match. Spain: the fields of the
- * request, or all if it has none, and all matches. Other member states: all fields and matches.
+ * Returns the fields about the trader that recorded answers contain. For each part, such as the name, there are two fields:
+ * `traderName` and the result of its comparison, `traderNameMatch`. Germany: only these two. Spain: all comparisons, and of the
+ * other fields only those in the request, or all of them if the request has none. Other member states: all fields.
  */
 const traderKeys = (state: string, request: CheckVatRequest, company: Company | undefined): object => {
   if (state === "DE") return { traderName: request.traderName || undisclosed, traderNameMatch: "NOT_PROCESSED" }

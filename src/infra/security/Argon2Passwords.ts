@@ -19,8 +19,9 @@ const saltBytes = 16
 const hashBytes = 32
 
 /**
- * Two hashes are computed at a time: each takes 19 MiB and one of Node's four worker threads, which file access and DNS need too.
- * `capacity` attempts take a few seconds. `perKey` limits the attempts of one client address, which a whole office may share.
+ * Limits of the hashing queue. Two hashes are computed at a time: each takes 19 MiB and one of Node's four worker threads, which
+ * file access and DNS also need. The queue admits `capacity` attempts, which take a few seconds together. `perKey` limits the
+ * attempts from one IP address, which a whole office may share.
  */
 const bounds = { concurrency: 2, capacity: 100, perKey: 16 }
 const retryAfterSeconds = 2
@@ -58,7 +59,10 @@ const make = Effect.gen(function* () {
   const derive = (password: Redacted.Redacted, cost: Cost, salt: Uint8Array, length: number) =>
     kdf.derive(Kdf.argon2id(cost), new TextEncoder().encode(Redacted.value(password).normalize("NFKC")), { salt, length })
 
-  /** Runs work in a slot. It is uninterruptible, because it is short and an interruption could leak the slot. */
+  /**
+   * Runs `work` in one of the two slots of the queue. The work is uninterruptible, because it is short and an interruption could
+   * leak the slot.
+   */
   const inSlot = <A>(client: string, work: Effect.Effect<A, CryptoError.CryptoError>) =>
     Effect.uninterruptible(queue.inSlot(client, work)).pipe(Effect.catchTag("CryptoError", Effect.die))
 
@@ -67,7 +71,10 @@ const make = Effect.gen(function* () {
     return { cost, salt, hash: yield* derive(password, cost, salt, hashBytes) } satisfies Stored
   })
 
-  /** A hash that no password has. A login to an unknown account is compared with it, so that all logins take the same time. */
+  /**
+   * A random hash that matches no password. The login to an unknown account compares the password with this hash, so that all
+   * logins take the same time.
+   */
   const dummyHash: Stored = { cost, salt: crypto.randomBytes(saltBytes), hash: crypto.randomBytes(hashBytes) }
 
   // Computes one hash, so that a Node without Argon2id fails at the start and not at the first login.

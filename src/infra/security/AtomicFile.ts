@@ -8,7 +8,10 @@ export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
-  /** Writes the content to a draft beside `file` and syncs it to disk. The draft is removed with the scope. */
+  /**
+   * Writes the content to a temporary file beside `file` and syncs it to disk. The temporary file is removed when the scope
+   * closes.
+   */
   const writeDraft = Effect.fnUntraced(function* (file: string, content: string | Uint8Array) {
     const draft = yield* fs.makeTempFileScoped({ directory: path.dirname(file), prefix: ".draft-" })
     yield* fs.chmod(draft, 0o600)
@@ -30,7 +33,10 @@ export const make = Effect.gen(function* () {
   return {
     /** Creates or replaces a file. Creates a missing folder with mode 700. */
     replace: (file: string, content: string | Uint8Array) => inFolder(file, content, (draft) => fs.rename(draft, file)),
-    /** Creates a file, and keeps an existing one. If several processes create it at once, all keep the file of the first. */
+    /**
+     * Creates a file, or keeps the existing file. If several processes create the file at the same time, all of them keep the
+     * file of the first process.
+     */
     create: (file: string, content: string | Uint8Array) =>
       inFolder(file, content, (draft) => Effect.catchIf(fs.link(draft, file), isThereAlready, () => Effect.void))
   }

@@ -20,7 +20,10 @@ class MirrorFailed extends Schema.TaggedError<MirrorFailed>()("MirrorFailed", { 
 /** Returns true if a mirror is a URL (`https://…`, or `http://…` to this machine), and false if it is a folder. */
 export const isUrl = (place: string) => /^https?:\/\//u.test(place)
 
-/** The file of the newest checkpoint in a mirror folder. The last checkpoint of each day (UTC) has a file beside it. */
+/**
+ * The name of the file with the newest checkpoint in a mirror folder. The folder also has one file for each day (UTC), with the
+ * last checkpoint of the day.
+ */
 export const newestFile = "checkpoint"
 
 const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
@@ -47,12 +50,12 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
     )
     .pipe(Effect.timeout(timeout))
   if (status < 200 || status > 299)
-    return yield* new MirrorFailed({ message: `CHECKPOINT_MIRROR answered with status ${status}` })
+    return yield* new MirrorFailed({ message: `The server of CHECKPOINT_MIRROR responded with status ${status}` })
 })
 
 /**
- * Returns a function that sets the checkpoint to push next, and does not wait for the push. Without CHECKPOINT_MIRROR the
- * function does nothing.
+ * Returns a function that stores the checkpoint for the next push and returns at once. Without CHECKPOINT_MIRROR the function
+ * does nothing.
  */
 export const make = Effect.gen(function* () {
   const { checkpointMirror } = yield* AppConfig

@@ -5,8 +5,8 @@ import { jwtVerify, SignJWT } from "jose"
 import { accessTokenLifetime, AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts/AccessTokens.ts"
 
 /**
- * Every token has the `issuer`. The first of `secrets` signs tokens and all of them verify tokens, so that a secret can be
- * rotated while old tokens are valid.
+ * Every token contains the `issuer`. The first of `secrets` signs new tokens. All `secrets` verify tokens, so that an operator
+ * can rotate the signing secret while tokens of the previous secret are valid.
  */
 export interface JwtOptions {
   readonly issuer: string

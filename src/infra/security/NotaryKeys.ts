@@ -22,10 +22,15 @@ export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
 
 /** Matches a PEM block, or a word outside of PEM blocks. */
 const piece = /-----BEGIN (?<what>[A-Z ]+)-----[\s\S]*?-----END \k<what>-----|(?:(?!-----BEGIN )\S)+/gu
-/** Matches a key in the form of signed notes. Beside a PEM block, all other words are ignored. */
+/**
+ * Matches a key in the text form of signed notes (C2SP). In a text with a PEM private key, a word without this form is ignored.
+ */
 const named = /^PRIVATE\+KEY\+|\+[\da-f]{8}\+/u
 
-/** Returns the keys in a text, in their order. White space separates them. Beside a PEM block, words without the form of a key are ignored. */
+/**
+ * Returns the keys in a text in their order. White space separates the keys. In a text with a PEM private key, a word is ignored
+ * unless it has the form of a key in signed notes.
+ */
 export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redacted.Redacted> => {
   const value = Redacted.value(text)
   const pieces = [...value.matchAll(piece)].map(([content, what]) => ({ content, what }))
@@ -33,7 +38,8 @@ export const keysIn = (text: Redacted.Redacted): Arr.NonEmptyReadonlyArray<Redac
   const keys = pieces
     .filter(({ content, what }) => (what === undefined ? !hasPem || named.test(content) : what === "PRIVATE KEY"))
     .map(({ content }) => content)
-  // Text without a key is an error, not "no key configured".
+  // Returns a text without any key as a key, so that the caller reports it as invalid and does not treat it as "no key
+  // configured".
   return Arr.map(Arr.isReadonlyArrayNonEmpty(keys) ? keys : Arr.of(value), (key) => Redacted.make(key))
 }
 
@@ -81,7 +87,7 @@ export const checkpointFiles = Effect.fnUntraced(function* ({ signers, verifiers
   const { checkpointMirror, dataDir } = yield* AppConfig
   const fileOf = ({ id }: { readonly id: number }) =>
     path.resolve(dataDir, `notary-${id.toString(16).padStart(8, "0")}.checkpoint`)
-  // Also reads a mirror in a folder, for a machine that has lost its own files.
+  // Also reads the newest checkpoint in the mirror folder, for a machine that has lost its own files.
   const mirrored = Option.toArray(Option.map(checkpointMirror, Redacted.value))
     .filter((place) => !isUrl(place))
     .map((place) => path.resolve(place, newestFile))
