@@ -17,14 +17,14 @@ export interface AdminServerOptions {
   readonly port: number
   /** Number of ports to try, starting with `port`. */
   readonly ports: number
-  /** Called with the port once the server listens. Without it the address is logged. */
+  /** A function that is called with the port once the server listens. Without this function, the server logs its address. */
   readonly announce?: (port: number) => Effect.Effect<void>
 }
 
 /** Timeout for receiving a whole request. */
 const requestTimeoutMs = 10_000
 
-/** Responds with the metrics of `textIn`, in the format that the client accepts. */
+/** Responds with the metrics that `textIn` returns, in the format that the client accepts. */
 export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Effect.Effect<string, E, R>) =>
   Effect.gen(function* () {
     const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -34,7 +34,10 @@ export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Eff
 
 export const live = HttpServerResponse.json({ status: "ok" })
 
-/** Responds with 200 if this replica can answer requests now, else with 503 and the reason. Both responses report altered evidence. */
+/**
+ * Responds with 200 if this replica can answer requests now, else with 503 and the reason. Both responses list stored evidence
+ * that was found to be altered.
+ */
 const ready = Effect.gen(function* () {
   const { altered, database, notary, service } = yield* (yield* Readiness).report
   const isReady = service === "serving" && database === "ok"
@@ -62,7 +65,10 @@ const ownPages = new Map<string, Page<Readiness>>([
   ["/readyz", ready]
 ])
 
-/** Responds with the requested page. Does not use Effect's router: a process has only one, which serves the service's port. */
+/**
+ * Responds with the requested page. Does not use Effect's router, because a process has only one router, which serves the
+ * service's port.
+ */
 const answerOf = <E, R>(pages: ReadonlyMap<string, Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>>) =>
   Effect.gen(function* () {
     const { method, url } = yield* HttpServerRequest.HttpServerRequest
@@ -82,7 +88,10 @@ const announced = (announce: AdminServerOptions["announce"]) =>
     )
   )
 
-/** Listens on the first free of `ports` ports from `port` on. `exclusive`: each worker needs a port for its own metrics. */
+/**
+ * Listens on the first free port of `ports` consecutive ports, beginning with `port`. The port is exclusive, because each worker
+ * needs its own port for its own metrics.
+ */
 const listener = ({
   host,
   port,

@@ -38,8 +38,8 @@ export const layerBeforeStop = (delay: Duration.Duration) =>
       yield* Effect.addFinalizer(() =>
         Effect.gen(function* () {
           const rest = (yield* Deferred.isDone(replaced)) ? Duration.zero : delay
-          const listening = Duration.isZero(rest) ? "" : `; listening for another ${Duration.format(rest)}`
-          yield* Effect.logInfo(`Stopping: no longer ready${listening}`)
+          const listening = Duration.isZero(rest) ? "" : `; it listens for another ${Duration.format(rest)}`
+          yield* Effect.logInfo(`Stopping: this replica is no longer ready${listening}`)
           yield* Deferred.succeed(begun, undefined)
           yield* Effect.sleep(rest)
         })

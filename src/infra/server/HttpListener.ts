@@ -19,7 +19,7 @@ export interface HttpListenerOptions {
   readonly refusal: (reason: HttpRefusal.RefusalReason, requestId: string) => HttpRefusal.Refusal
   /** How long requests may continue after the server has stopped listening. After this time they are interrupted. */
   readonly grace: Duration.Duration
-  /** Closes a connection without traffic for this long (default: 66 s). */
+  /** A connection without traffic for this long is closed (default: 66 s). */
   readonly stalled?: Duration.Duration
   /** Limit of open connections (default: 8,192). */
   readonly maxConnections?: number
@@ -47,18 +47,28 @@ const checkIntervalMs = 2_000
 const keepAliveMs = 65_000
 const keepAliveBufferMs = 1_000
 /**
- * How long an idle connection stays open after the server has stopped listening, for a request that its client is about to send. The
- * response has `Connection: close`. A worker with a successor keeps idle connections open for the announced idle timeout.
+ * How long an idle connection stays open after the server has stopped listening. The client can still send a request in this
+ * time, and the response has `Connection: close`. If this process is a worker with a successor, idle connections stay open for
+ * the announced idle timeout.
  */
 const idleGrace = Duration.millis(300)
 const replacedGrace = Duration.millis(keepAliveMs + keepAliveBufferMs)
-/** Longer than any request takes. Only a client that does not read its responses stalls a connection for so long. */
+/**
+ * The default of `stalled`. No request takes so long. A connection therefore stalls for so long only if its client does not read
+ * the responses.
+ */
 const longestStall = Duration.millis(keepAliveMs + keepAliveBufferMs)
-/** Limit of connections. Each may hold an incomplete request head of 32 kB. A proxy in front needs a few hundred connections. */
+/**
+ * Default limit of open connections. Each connection can hold an incomplete request head of 32 kB in memory. A reverse proxy
+ * needs only a few hundred connections.
+ */
 const mostConnections = 8_192
-/** Limit of waiting pipelined requests of all connections together. One connection adds at most the requests in 64 kB of data. */
+/**
+ * Limit of the pipelined requests that wait, on all connections together. One connection adds at most the requests in 64 kB of
+ * data.
+ */
 const maxPipelined = 16_384
-/** Limits the warnings about refused connections to one in this time. */
+/** Minimum time between two warnings about refused connections. */
 const warnEvery = Duration.seconds(10)
 
 export const layer = (options: HttpListenerOptions) =>
@@ -157,8 +167,8 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
     const reason = HttpRefusal.reasonOf(error)
     if (reason !== undefined && socket instanceof Socket) HttpRefusal.send(socket, () => refusal(reason))
   })
-  // Without this listener, Node would close the connection of a CONNECT request without a response. With it, Node handles no
-  // other event of the socket.
+  // Without this listener, Node would close the connection of a CONNECT request without a response. With it, Node no longer
+  // handles errors and timeouts of the socket, so the listener does.
   server.on("connect", (_, socket) => {
     if (!(socket instanceof Socket)) return
     socket.on("error", () => socket.destroy())
@@ -168,8 +178,8 @@ const refuseUnreadable = (server: HttpServerOfNode, refusal: (reason: HttpRefusa
 }
 
 /**
- * Returns the effect that closes idle connections. Includes connections on which the client never sent data, which Node counts as
- * active.
+ * Returns the effect that closes idle connections. It also closes connections on which the client never sent data, because Node
+ * counts them as active.
  */
 const trackIdle = (server: HttpServerOfNode) => {
   const connections = new Set<Socket>()

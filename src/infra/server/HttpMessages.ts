@@ -7,8 +7,8 @@ export class HttpRequest extends IncomingMessage {
   private upgrades = false
 
   /**
-   * True for a request that upgrades its connection, because Node stops parsing there. Also true on a closed connection, because
-   * Node would parse up to 64 kB of further requests and keep them until the event loop iteration ends.
+   * True for a request that upgrades its connection, so that Node stops parsing the connection. Also true if the connection is
+   * closed: Node would otherwise parse up to 64 kB of further requests and keep them until the event loop iteration ends.
    */
   get upgrade() {
     return this.upgrades || this.socket.destroyed

@@ -14,9 +14,12 @@ export interface Refusal {
   readonly body: string
 }
 
-/** Limit of the discarded bytes of a refused request. Unread bytes would cause a reset, which could destroy the response. */
+/**
+ * Maximum number of bytes of a refused request that are read and discarded. Unread bytes would reset the connection, and the
+ * client could lose the response.
+ */
 const maxDrainBytes = 16 * 1024 * 1024
-/** Closes a refused connection that is idle for this long. */
+/** A refused connection is closed if it is idle for this long. */
 const drainTimeoutMs = 1_000
 
 const reasons = new Map<unknown, RefusalReason>([
@@ -32,7 +35,7 @@ export const reasonOf = (error: Error): RefusalReason | undefined => {
 
 /** Sends the refusal after the responses to all complete requests before it, and closes the connection. */
 export const send = (socket: Socket, refusal: () => Refusal): void => {
-  // Node reports the same error again for each further chunk.
+  // Ignores repeated reports of a refused request: Node reports the error again for each further chunk of data.
   if (refused.has(socket)) return
   refused.add(socket)
   sendInOrder(socket, refusal)

@@ -1,7 +1,7 @@
 /**
- * Serves the requests of a connection one at a time. Node's HTTP server parses up to 64 kB of a pipeline at once and would start
- * all of its requests together. Node gives a response its socket when all responses before it have finished. Until then the
- * request waits here, and the connection is not read.
+ * Serves the requests of a connection one at a time. Node's HTTP server parses up to 64 kB of pipelined requests at once and
+ * would start all these requests together. Node assigns the socket to a response when all earlier responses on the connection
+ * have finished. Until then, this queue holds the request, and Node reads no data from the connection.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -89,7 +89,7 @@ export class PipelineQueue {
   }
 }
 
-/** Pauses a connection again: Node resumes it at the end of each request. */
+/** Pauses a connection again, because Node resumes it at the end of each request. */
 function pause(this: Socket) {
   this.pause()
 }

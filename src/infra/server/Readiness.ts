@@ -1,4 +1,7 @@
-/** Whether this replica accepts requests: from the moment it listens until it is told to stop, while its database answers. */
+/**
+ * Whether this replica is ready for requests. It is ready from the moment it listens until it is told to stop, as long as its
+ * database answers.
+ */
 import { Context, Deferred, Effect, Layer, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity, type IntegrityReport } from "#domain/audit/Integrity.ts"
@@ -37,8 +40,8 @@ export class Readiness extends Context.Service<Readiness, Effect.Success<typeof 
 const timeout = "2 seconds"
 
 /**
- * Checks that the database is reachable and migrated: the first migration creates the row of the log, and the service applies all
- * migrations at its start.
+ * Checks that the database is reachable and migrated. The check reads the row of the log, which the first migration creates. One
+ * row is enough, because the service applies all migrations at its start.
  */
 const makeCheck = Effect.map(SqlClient.SqlClient, (sql): DatabaseState => {
   const findLog = SqlSchema.findOne({

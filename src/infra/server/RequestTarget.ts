@@ -1,6 +1,6 @@
 /**
- * Rewrites the path and query of a request so that the router can match every request. The router treats `;` in a path as the
- * start of the query, and `#` as the end of path and query. An escape with invalid UTF-8 matches no route in a path, and stays
+ * Rewrites the path and query of a request so that Effect's router can match the request. Without this, the router would end the
+ * path at `;`, and the path or query at `#`. A percent escape with invalid UTF-8 would match no route in a path, and would stay
  * undecoded in a query.
  */
 
@@ -8,7 +8,10 @@
 const replacement = encodeURIComponent("\uFFFD")
 
 const needsNormalizing = /[%;#]/u
-/** Matches consecutive escapes, because a character may take several, or a percent sign without digits. */
+/**
+ * Matches a sequence of percent escapes, because one character may take several escapes. Also matches a percent sign without two
+ * hexadecimal digits.
+ */
 const escapes = /(?:%[0-9a-f]{2})+|%/giu
 
 const textOf = (escaped: string) => Buffer.from(escaped.replaceAll("%", ""), "hex").toString("utf8")

@@ -17,8 +17,9 @@ import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
 /**
- * The BZSt compares `company` only if it has a name and a city; otherwise it only validates the VAT ID (evatr-0003). `requester`
- * must be German. Only an admitted requester may query a German `vatId`; others get evatr-0006.
+ * The BZSt compares `company` only if it has a name and a city; otherwise the BZSt only validates the VAT ID (evatr-0003).
+ * `requester` must be German. The BZSt answers a query for a German `vatId` only if it has admitted the requester; any other
+ * requester gets evatr-0006.
  */
 export interface Question {
   readonly vatId: VatId
@@ -26,7 +27,10 @@ export interface Question {
   readonly company: CompanyData | null
 }
 
-/** A verdict of the BZSt. Only a qualified answer for a valid VAT ID has letters; otherwise they are null. `code` repeats `status`. */
+/**
+ * A verdict of the BZSt. The fields `…_match` have the letters A to D, the results of a comparison with the register. They are
+ * null unless the query was qualified and the VAT ID is valid. `code` repeats `status`.
+ */
 export const BzstAnswer = Schema.Struct({
   ...Answer.fields,
   status: VerdictStatus,
@@ -45,7 +49,10 @@ export interface MemberStateInfo {
   readonly available: boolean
 }
 
-/** `ask` sends one query, plain or qualified. `info` returns the availability of the member states' registers, a cheap probe. */
+/**
+ * `ask` sends one query, plain or qualified. `info` returns the availability of the member states' registers. It is a cheap
+ * request, so it serves as a probe.
+ */
 export class Bzst extends Context.Service<
   Bzst,
   {
@@ -61,7 +68,8 @@ export interface Options {
 
 export const make = Effect.fnUntraced(function* (options: Options) {
   const { baseUrl, timeout = "15 seconds" } = options
-  // The BZSt's answers do not name the VAT ID. On a reused connection, a late answer could pass for the next query's answer.
+  // Uses a new connection for each query. The BZSt's answers do not name the VAT ID, so on a reused connection a late answer
+  // could be mistaken for the answer to the next query.
   const http = yield* SourceHttp.make("bzst", { baseUrl, timeout, keepAlive: false })
 
   const ask = (question: Question) =>
@@ -132,7 +140,7 @@ const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, So
   )
 }
 
-/** The status of the answer to a qualified question about a valid VAT ID. With any other status the letters mean nothing. */
+/** The status of the answer to a qualified query for a valid VAT ID. With any other status, the match letters have no meaning. */
 const qualified = "evatr-0000"
 
 const toAnswer = (body: typeof Bestaetigungsantwort.Type, valid: boolean, exchange: SourceHttp.Exchange): BzstAnswer => ({

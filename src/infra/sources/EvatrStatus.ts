@@ -9,7 +9,10 @@
 import { Schema } from "effect"
 import type { Fault } from "#infra/sources/SourceHttp.ts"
 
-/** One code: its verdict, or the fault of a code that is no verdict. `meaning` completes "The BZSt said that …". */
+/**
+ * One status code. `outcome` is a verdict, or a fault if the code gives no verdict. `meaning` completes the sentence "The BZSt
+ * said that …".
+ */
 export interface EvatrStatus {
   readonly http: number | null
   readonly meaning: string
@@ -26,7 +29,7 @@ const requesterRejected: Fault = { reason: "requester_rejected", scope: "questio
 const verdict = (http: number, outcome: "valid" | "invalid", meaning: string): EvatrStatus => ({ http, outcome, meaning })
 const noVerdict = (http: number | null, outcome: Fault, meaning: string): EvatrStatus => ({ http, outcome, meaning })
 
-/** Returns the entry of a code for a temporary problem of the BZSt, after which a later retry is allowed. */
+/** Returns the entry of a status code for a temporary problem of the BZSt. A later retry is allowed. */
 const transient = (http: number) =>
   noVerdict(
     http,

@@ -22,14 +22,17 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
   const circuits = new Map<string, Circuit>()
   const circuitOf = (key: string): Circuit => circuits.get(key) ?? { isOpen: false, sinceMs: startedMs }
 
-  /** Notes when a circuit opened or closed. */
+  /** Records the time if the circuit has opened or closed. */
   const note = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
     Effect.zipWith(stateOf(breaker, key), Clock.currentTimeMillis, ({ _tag }, nowMs) => {
       const isOpen = _tag !== "Closed"
       if (isOpen !== circuitOf(key).isOpen) circuits.set(key, { isOpen, sinceMs: nowMs })
     })
 
-  /** Guards a call by a circuit, which rejects it while open. `classify` turns the call's result into an outcome for the circuit. */
+  /**
+   * Guards a call by a circuit, which rejects the call while the circuit is open. `classify` turns the call's result into an
+   * outcome for the circuit.
+   */
   const behind =
     (breaker: CircuitBreaker.CircuitBreaker, key: string, classify: (failure: SourceFailure | null) => CircuitBreaker.Outcome) =>
     <A>(call: Effect.Effect<A, SourceFailure>) =>
@@ -66,8 +69,8 @@ export const make = Effect.fnUntraced(function* (source: SourceName) {
     /** The circuits that a call about a VAT ID of this member state passes. */
     circuits: (prefix: string): ReadonlyArray<Circuit> => [circuitOf(source), circuitOf(prefix)],
     /**
-     * Returns true if a call would be rejected now. After the open time a call is let through, although the circuit is not closed
-     * yet.
+     * Returns true if a call would be rejected now. When the open time has passed, a call is let through to test the register,
+     * although the circuit is not closed yet.
      */
     refusesMemberState: (prefix: string) => Effect.map(stateOf(registers, prefix), refusesNow),
     /** Seconds until an open circuit lets a call through again; null if it is not open. */
@@ -111,7 +114,10 @@ const isOfWholeSource = ({ code, reason }: SourceFailure, isFailing: boolean) =>
 const failureOf = ({ retry_after_s }: SourceFailure) =>
   CircuitBreaker.failure(retry_after_s === undefined ? {} : { retryAfter: Duration.seconds(retry_after_s) })
 
-/** Returns true if a failure in one scope says nothing about other scopes: the call was not made, or got no answer (no code). */
+/**
+ * Returns true if a failed call does not show whether the rest of the source works: the call was not made, or it timed out on an
+ * open connection (no code).
+ */
 const saysNothing = ({ code, reason }: SourceFailure) =>
   reason === "saturated" || reason === "circuit_open" || reason === "over_budget" || (reason === "timeout" && code === null)
 

@@ -12,11 +12,11 @@ import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 /** `requester` is the German VAT ID for queries to the BZSt if the caller sends no requester. */
 export interface SourceFailoverOptions {
   readonly requester: VatId | null
-  /** Names this replica in the events about the sources. */
+  /** The name of this replica in events about the sources. */
   readonly replica: string
 }
 
-/** Maximum number of attempts at VIES in one look-up. The BZSt gets one attempt, because it asks callers not to retry at once. */
+/** Maximum number of attempts at VIES in one look-up. The BZSt gets one attempt, because it asks clients not to retry at once. */
 const viesAttempts = 3
 /** The pauses between the attempts start at 150 ms, double each time, and vary by ±20 %. */
 const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
@@ -35,7 +35,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     const { isBackground = false, mayFallBack, requester, vatId } = question
     const attempts: Array<Attempt> = []
     const record = (attempt: Attempt) => attempts.push(attempt)
-    // An answer to a requester has a consultation number, which belongs to one caller.
+    // Callers do not share an answer to a requester, because its consultation number belongs to one caller.
     const isShared = requester === null
     const bzstRequester = requesterAtBzst(question)
     const asksVies = retried(
@@ -97,7 +97,7 @@ const retried = <A>(attempt: Effect.Effect<A, SourceFailure>) =>
 
 const whyNotBzst = ({ mayFallBack, vatId }: LookUp, requester: VatId | null) => {
   if (!isGerman(vatId)) return ""
-  if (!mayFallBack) return " The BZSt answers callers with an API key only."
+  if (!mayFallBack) return " The BZSt was not asked: it is used only for callers with an API key."
   return requester === null ? " The BZSt was not asked: it requires your own German VAT ID in requester_vat_id." : ""
 }
 

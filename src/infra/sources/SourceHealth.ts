@@ -8,7 +8,7 @@ const memoryMs = Duration.toMillis("60 seconds")
 /** An answer that takes longer than this makes a source degraded. */
 const slowMs = Duration.toMillis("5 seconds")
 
-/** After answering a live call, a source counts as answering for this long, whatever its status page says. */
+/** A source that has answered a live call counts as answering for this long, even if its status page reports an outage. */
 const answerTrustMs = Duration.toMillis("5 seconds")
 
 /** A call or probe that ended at `endedMs`. */
@@ -34,11 +34,12 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
     lastReason = reason
   }
 
-  /** Records a live call. A failure that concerns only the question says nothing about the source. */
+  /** Records the end of a live call. A failure that concerns only the question does not count as a failure of the source. */
   const observeCall = (ended: Ended): void => {
     const { endedMs, failure } = ended
     observe(ended, failure !== null && failure.scope !== "question" ? failure.reason : null)
-    // A call that hangs may wait for a register. Only a probe shows whether the source itself answers.
+    // A timeout without a code does not prove that the source is down: the source is perhaps waiting for a member state's
+    // register. Only a probe shows whether the source itself answers.
     const hangs = failure?.reason === "timeout" && failure.code === null
     lastLiveAnswerMs = hangs || failure?.scope === "source" ? null : endedMs
     if (!hangs) answers = lastLiveAnswerMs !== null
@@ -52,7 +53,10 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
     else if (lastLiveAnswerMs === null || endedMs - lastLiveAnswerMs >= answerTrustMs) answers = false
   }
 
-  /** Returns the state. `unavailable` is true while calls are rejected. If false, a recent failure or slow answer means degraded. */
+  /**
+   * Returns the state of the source. `unavailable` is true while the service rejects calls to the source. If it is false, a
+   * recent failure or slow answer makes the source `degraded`.
+   */
   const status = (unavailable: boolean) =>
     Effect.map(Clock.currentTimeMillis, (nowMs) => {
       const troubled = lastTroubleMs !== null && nowMs - lastTroubleMs < memoryMs

@@ -1,10 +1,11 @@
 /**
- * One bounded exchange with an official source: a JSON request over HTTP and its response.
+ * One exchange with an official source: a JSON request over HTTP and its response.
  *
- * One timeout covers connection, headers and body together. The size of the body is limited while it streams in. The content type
- * is not trusted: the body decides. Nothing is retried here, and no redirect is followed (undici follows none). No trace headers
- * go to the authorities. An exchange has no span of its own: its attributes are in the span of the attempt. The requests go to
- * undici's dispatcher directly: Effect's HttpClient on top of it would take twice the CPU time of the whole look-up.
+ * One timeout covers connection, headers and body together. The size of the body is checked while the body arrives. The body is
+ * parsed as JSON whatever its content type is. An exchange retries nothing and follows no redirect (undici follows none). It
+ * sends no trace headers to the authorities. Its attributes are in the span of the attempt, because an exchange has no span of
+ * its own. The requests go directly to undici's dispatcher: with Effect's HttpClient, they would take twice the CPU time of the
+ * whole look-up.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Dispatcher } from "@effect/platform-node/Undici"
@@ -15,7 +16,7 @@ import { version } from "#domain/kernel/Version.ts"
 import { type Evidence, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
-/** Why a source gave no verdict. Each source has a table from its codes to faults. */
+/** The reason why a source gave no verdict. For each source, a table maps its codes to faults. */
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
 
 /**
@@ -35,8 +36,8 @@ const maxBodyBytes = 256 * 1024
 export const maxRetryAfterS = 600
 
 /**
- * The HTTP client for the sources. A short connect timeout distinguishes an unreachable source from a request that hangs. Its other
- * timeouts are off, because an exchange has a timeout of its own.
+ * The HTTP client for the sources. A short connect timeout distinguishes an unreachable source from a request that hangs.
+ * undici's other timeouts are off, because an exchange has a timeout of its own.
  */
 export const layerClient = NodeHttpClient.layerDispatcherOptions({
   connect: { timeout: 4_000 },
@@ -61,20 +62,21 @@ export const Instant = Schema.String.check(
 export const OptionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
 
 /**
- * Returns the disclosed text of a field: null for `---` (VIES' word for "not disclosed"), blank or absent text. Replaces unpaired
- * surrogates and NUL, which UTF-8 or Postgres cannot hold: a verdict must not be lost because of a character in a name.
+ * Returns the text of a field; null if the text is `---` (VIES' word for "not disclosed"), blank or absent. Replaces unpaired
+ * surrogates, which UTF-8 cannot hold, and NUL, which Postgres cannot hold, so that a character in a name does not cost a
+ * verdict.
  */
 export const disclosed = (text: string | null | undefined): string | null => {
   const trimmed = (text ?? "").toWellFormed().replaceAll("\0", "\uFFFD").trim()
   return trimmed === "" || trimmed === "---" ? null : trimmed
 }
 
-/** There was no connection within the timeout. */
+/** The fault if no connection was established within the timeout. */
 const timedOut: Fault = { reason: "timeout", scope: "source", retry: "later" }
-/** There was a connection, but no answer within the timeout: usually the register of a member state hangs, not the source. */
+/** The fault if a connection got no answer within the timeout. Usually the register of a member state hangs, not the source. */
 export const hung: Fault = { ...timedOut, scope: "member_state" }
 const broken: Fault = { reason: "unreachable", scope: "source", retry: "soon" }
-/** An answer that violates the source's contract. */
+/** The fault of an answer that violates the source's contract. */
 export const malformed: Fault = { reason: "malformed", scope: "source", retry: "soon" }
 
 /** Returns the failure of an exchange. `code` is the source's own code, or `HTTP 502` if there is only a status. */
@@ -220,7 +222,7 @@ const failedByStatus = (source: SourceName, status: number, retryAfterS: number 
 
 const faultOfStatus = (status: number, retryAfterS: number | null): Fault => {
   if (status === 429) return { reason: "throttled", scope: "source", retry: "later" }
-  // A firewall blocks an IP address with 403. The sources' own refusals contain a code and do not come here.
+  // A 403 without a code of the source comes from a firewall that blocks the IP address of the service.
   if (status === 403) return { reason: "blocked", scope: "source", retry: "later" }
   if (status < 500) return malformed
   const later = status === 503 || status === 504 || retryAfterS !== null

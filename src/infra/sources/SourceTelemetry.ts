@@ -19,7 +19,8 @@ export const traced = <A extends { readonly code: string | null }>(
       const outcome = Exit.isSuccess(exit) ? "answered" : failure?.reason
       record({
         source,
-        // A call without an outcome was interrupted. Its attempt is used only if the timeout of the look-up interrupted it.
+        // A call without an outcome was interrupted. Its attempt is reported only if the timeout of the look-up interrupted the
+        // call.
         outcome: outcome ?? "timeout",
         code,
         started_at: DateTime.makeUnsafe(startedMs),

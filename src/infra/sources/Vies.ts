@@ -13,7 +13,7 @@ import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
 
-/** With a `requester` VIES gives a consultation number for a valid VAT ID. */
+/** If there is a `requester`, VIES gives it a consultation number for a valid VAT ID. */
 export interface Question {
   readonly vatId: VatId
   readonly requester: VatId | null
@@ -40,8 +40,8 @@ export class Vies extends Context.Service<
 >()("vatproof/infra/sources/Vies") {}
 
 /**
- * `timeout` bounds a whole `check` or `status`. Some registers take 16 seconds to answer, and calls that hang take 30. `spend`
- * counts a question before VIES is called, and fails if the daily budget is used up.
+ * `timeout` bounds a whole `check` or `status`. Some registers take 16 seconds to answer, and a call that hangs takes 30 seconds.
+ * `spend` counts a question before VIES is called, and fails if the daily budget is used up.
  */
 export interface Options {
   readonly baseUrl: string
@@ -153,7 +153,7 @@ const availabilities: ReadonlyMap<string, boolean> = new Map([
 ])
 
 const ErrorWord = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
-/** The bodies of errors: an envelope, or the fields of the GET interface. */
+/** The bodies of error responses: an envelope, or the fields of VIES' GET interface. */
 const CommonResponse = Schema.Union([
   Schema.Struct({ errorWrappers: Schema.NonEmptyArray(Schema.Struct({ error: ErrorWord })) }),
   Schema.Struct({ userError: ErrorWord.check(Schema.isPattern(/^(?!(?:IN)?VALID$)/u)) }),

@@ -12,7 +12,10 @@ const backgroundShare = 0.8
 /** Interval at which the rest of the budget is measured, because other replicas spend it as well. */
 const pollEvery = "10 seconds"
 
-/** Returns a function that spends one question of the budget, or fails. Measures the rest of the budget until the scope closes. */
+/**
+ * Returns a function that spends one question of the budget. It fails if the budget is used up or the database is unavailable.
+ * Measures the rest of the budget until the scope closes.
+ */
 export const make = Effect.fnUntraced(function* (perDay: number) {
   const { spendBudget } = yield* RateLimiter
   const ofSource = { "vatproof.source": source }

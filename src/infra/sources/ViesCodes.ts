@@ -1,5 +1,6 @@
 /**
- * VIES' error codes and their meaning. They come in an envelope, usually with HTTP 200, and are never a verdict.
+ * VIES' error codes and their meaning. VIES sends an error code in an envelope, usually with HTTP 200. An error code is never a
+ * verdict.
  *
  * Sources: the fault strings in https://ec.europa.eu/taxation_customs/vies/checkVatService.wsdl, the test numbers of
  * checkVatTestService.wsdl, and recorded answers of the REST interface (read 2026-11).

@@ -7,7 +7,7 @@ import type { ReadableSpan } from "@opentelemetry/sdk-trace-base"
 import type { Redaction } from "#infra/telemetry/Redaction.ts"
 import * as StatementName from "#infra/telemetry/StatementName.ts"
 
-/** The longest value of an attribute, in characters. */
+/** Maximum length of an exported attribute value, in characters. */
 const maxLength = 200
 
 /**

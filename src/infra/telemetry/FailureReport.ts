@@ -6,7 +6,7 @@ import { type Cause, Predicate, Schema, SchemaIssue } from "effect"
 import { HttpClientError } from "effect/http"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 
-/** One error; `stack` has the frames only, `cause` is the error that caused it. */
+/** One error. `stack` has only the stack frames. `cause` is the error that caused this error. */
 export interface FailureReport {
   readonly type: string
   readonly message: string
@@ -14,7 +14,7 @@ export interface FailureReport {
   readonly cause?: FailureReport
 }
 
-/** Limits: errors of one cause, causes of one error, frames of one stack. */
+/** Limits of a report: the errors of one cause, the nested causes of one error, and the frames of one stack. */
 const maxErrors = 5
 const maxCauses = 4
 const maxFrames = 12
@@ -34,7 +34,7 @@ const reportOf = (error: unknown, depth: number): FailureReport => {
   return {
     ...describe(error),
     ...(stack === "" ? {} : { stack }),
-    // A SqlError's cause repeats its reason.
+    // Omits the cause of a SqlError, because it repeats the error's reason.
     ...(inner === undefined || depth >= maxCauses || isSqlError(error) ? {} : { cause: reportOf(inner, depth + 1) })
   }
 }

@@ -31,7 +31,7 @@ export const logSettings = Config.all({
 
 export type LogSettings = Config.Success<typeof logSettings>
 
-/** The fields of a line, in this order, followed by its own annotations. */
+/** The fields of a log line, in this order. The annotations of the line follow. */
 export interface LogLine {
   readonly timestamp: string
   readonly level: string
@@ -48,7 +48,7 @@ export const lineOf =
   ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
     const { requestId, traceId } = fiber.getRef(RequestContext)
     const span = Option.getOrUndefined(Option.filter(spanOf(fiber), (candidate) => candidate._tag === "Span"))
-    // Reports an error among the logged values as a failure. The first value is always part of the message.
+    // Reports an error among the logged values in the field `error`. The first value is always part of the message.
     const content = Arr.ensure(message)
     const isCause = (part: unknown) => part !== content[0] && Predicate.isError(part)
     const parts = content.filter((part) => !isCause(part)).map((part) => redaction.value(part))

@@ -16,7 +16,7 @@ import { Duration, Record, Redacted } from "effect"
 import type { ExportHealth, Signal } from "#infra/telemetry/ExportHealth.ts"
 import type { ExportTarget } from "#infra/telemetry/TelemetrySettings.ts"
 
-/** Maximum number of concurrent exports per signal: one, and the next if the first has timed out but is still in flight. */
+/** Maximum number of concurrent exports per signal. There can be two if the first has timed out but is still in flight. */
 const concurrencyLimit = 2
 
 const configOf = ({ compression, headers, timeout, url }: ExportTarget): OTLPExporterNodeConfigBase => ({
@@ -78,7 +78,10 @@ export const metrics = (target: ExportTarget, health: ExportHealth): PushMetricE
   }
 }
 
-/** Removes the attribute `unit`, which Effect adds: the descriptor has the unit already, and an attribute would be a dimension. */
+/**
+ * Removes the attribute `unit`, which Effect adds to each data point. The descriptor of the metric already has the unit, and the
+ * attribute would be an additional dimension.
+ */
 const withoutUnits = (collected: ResourceMetrics): ResourceMetrics => ({
   resource: collected.resource,
   scopeMetrics: collected.scopeMetrics.map(({ metrics: all, scope }) => ({ scope, metrics: all.map(withoutUnit) }))

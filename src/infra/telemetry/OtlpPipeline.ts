@@ -45,7 +45,10 @@ const layerWith = (settings: TelemetrySettings, options: PipelineOptions, health
   ).pipe(Layer.provide(Resource.layerFromEnv(resource)))
 }
 
-/** Timeout of a processor. It exceeds the exporter's timeout, which the processor would otherwise report as its own failure. */
+/**
+ * Timeout of a processor. It is longer than the exporter's timeout, because the processor would otherwise time out first and
+ * report the failure itself.
+ */
 const exportTimeout = ({ timeout }: ExportTarget) => Duration.toMillis(timeout) + 5_000
 const pace = ({ batchDelay }: TelemetrySettings) => ({ scheduledDelayMillis: Duration.toMillis(batchDelay) })
 

@@ -13,7 +13,10 @@ const loopResolutionMs = 20
 const nanosPerSecond = 1e9
 const microsPerSecond = 1e6
 
-/** The interval that a metric of the event loop covers. It is fixed, because Prometheus and a collector read at different times. */
+/**
+ * The period that one value of an event loop metric covers. The period is fixed, because Prometheus and a collector read the
+ * metrics at different times.
+ */
 export const interval = Duration.seconds(10)
 
 const loopUtilization = Metrics.gauge("nodejs.eventloop.utilization", {
@@ -67,7 +70,7 @@ const watchLoop = Effect.gen(function* () {
     () => Effect.sync(() => delay.disable())
   )
   let before = performance.eventLoopUtilization()
-  // Subtracts the time between two measurements of Node, which Node's values include.
+  // Subtracts the interval between two measurements, because Node includes it in the measured delay.
   const seconds = (nanos: number) => (Number.isFinite(nanos) ? Math.max(0, nanos / nanosPerSecond - loopResolutionMs / 1000) : 0)
   const sample = Effect.gen(function* () {
     const now = performance.eventLoopUtilization()

@@ -14,7 +14,10 @@ export const contentTypes = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
 } as const
 
-/** Returns the format for an Accept header: OpenMetrics if it is accepted, as by Prometheus, otherwise plain text. */
+/**
+ * Returns the format for an Accept header: OpenMetrics if the header accepts it, as Prometheus' header does, otherwise plain
+ * text.
+ */
 export const formatFor = (accept: string | undefined): Format =>
   accept?.includes("application/openmetrics-text") === true ? "openmetrics" : "text"
 

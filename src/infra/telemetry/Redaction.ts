@@ -12,7 +12,7 @@ export interface Redaction {
   readonly value: (value: unknown) => unknown
 }
 
-/** Limits of a value: the excess is omitted. */
+/** Limits of a redacted value: its depth, its number of entries and the length of a text. The excess is omitted. */
 const maxDepth = 5
 const maxEntries = 50
 const maxLength = 4_000
@@ -22,7 +22,10 @@ type Rule = readonly [pattern: RegExp, replacement: string]
 const prefixes = [...memberStates.keys(), "GR"].join("|")
 /** Matches a prefix in upper case and 6 to 12 characters, with or without separators, as people type VAT IDs. */
 const vatId = new RegExp(`(?<![A-Za-z0-9])(?:${prefixes})(?:[ .-]?[A-Z0-9+*]){6,12}(?![A-Za-z0-9])`, "gu")
-/** Matches a VAT ID in lower case, or a whole UUID, which is kept: operators search logs for UUIDs, and 1 % of them end like a VAT ID. */
+/**
+ * Matches a VAT ID in lower case, or a whole UUID, which `withoutVatIds` keeps. Operators search logs for UUIDs, and 1 % of all
+ * UUIDs end like a VAT ID.
+ */
 const lowerCaseVatId = new RegExp(
   `\\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\\b|(?<![A-Za-z0-9])(?:${prefixes.toLowerCase()})[a-z0-9+*]{6,12}(?![A-Za-z0-9])`,
   "gu"
@@ -37,7 +40,10 @@ const ipv4 = new RegExp(`(?<![\\d.])(?!127\\.|0\\.0\\.0\\.0)(?:${octet}\\.){3}${
 const ipv6 =
   /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
 
-/** Each repetition before a required part of a pattern is bounded: a text of 4,000 characters takes a few milliseconds at worst. */
+/**
+ * The patterns limit each repetition before a required part. Redacting a text of 4,000 characters therefore takes a few
+ * milliseconds at worst.
+ */
 const rules: ReadonlyArray<Rule> = [
   [/svc_live_\w+/gu, "[api key]"],
   [/svc_audit_\w+/gu, "[auditor's token]"],
@@ -63,7 +69,7 @@ const sensitiveNames =
   /password|secret|token|cookie|authori[sz]ation|api_?key|e?mail$|vat_?(?:id|number)|company|^reference$|address(?!_family)|client_?ip|user_?agent|params|request_?body/iu
 
 export const make = (secrets: ReadonlyArray<Redacted.Redacted>): Redaction => {
-  // Short secrets would match ordinary words.
+  // Ignores secrets with fewer than 6 characters, because they would match ordinary words.
   const known = secrets.map((secret) => Redacted.value(secret)).filter((secret) => secret.length >= 6)
 
   const text = (raw: string): string => {

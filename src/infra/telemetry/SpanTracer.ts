@@ -1,6 +1,6 @@
 /**
- * Effect's tracer on OpenTelemetry's SDK, by @effect/opentelemetry. It omits the context hook of that library, because the hook
- * costs as much as the spans and only other instrumentation needs it (docs/decisions/0004-telemetry.md).
+ * Effect's tracer on OpenTelemetry's SDK, by @effect/opentelemetry. It omits the context hook of @effect/opentelemetry. The hook
+ * costs as much as the spans, and only other instrumentation needs it (docs/decisions/0004-telemetry.md).
  */
 import * as OtelTracer from "@effect/opentelemetry/OtelTracer"
 import { ROOT_CONTEXT, SpanKind } from "@opentelemetry/api"
@@ -57,7 +57,7 @@ export const make = ({ emit, resource, sampler: settings }: SpanTracerOptions): 
 const beginsRequest = ({ kind, links, parent, root }: SpanOptions) =>
   kind === "server" && links.length === 0 && (root || Option.isNone(parent))
 
-/** Returns the parent of a span. The SDK needs a recorded parent, so this creates the span of a deferred parent. */
+/** Returns the parent of a span. If the parent is deferred, creates its real span, because the SDK needs a recorded parent. */
 const recordedParent = ({ parent }: SpanOptions) =>
   Option.map(parent, (span) => (span instanceof DeferredSpan ? span.recorded : span))
 

@@ -1,9 +1,9 @@
 /**
- * Selects the traces to export. OpenTelemetry's samplers decide at the start of a trace; the processor decides at its end,
- * because failures and failovers are exported whatever the sampler decided.
+ * Selects the traces to export. OpenTelemetry's samplers decide at the start of a trace. The processor decides again at the end
+ * of a trace, so that it can export a trace with a failure or failover that the sampler has dropped.
  *
- * A trace begins with a request (a server span), a job (a consumer span) or a batch that serves requests (it has links). Other
- * root spans are not recorded.
+ * A trace begins with a request (a server span), a job (a consumer span) or a group commit (a span with links to its requests).
+ * Other root spans are not recorded.
  */
 import { type Context, type Link, type Span, SpanKind, trace, TraceFlags } from "@opentelemetry/api"
 import {
@@ -20,7 +20,10 @@ import {
 import { isKept } from "#infra/telemetry/ExportedSpan.ts"
 import type { SamplerSettings } from "#infra/telemetry/TelemetrySettings.ts"
 
-/** Maximum number of spans of one trace, and of unsampled traces per second that are exported because of a failure. */
+/**
+ * Maximum number of spans of one trace, and maximum number of unsampled traces per second that are exported because of a failure
+ * or failover.
+ */
 const maxSpans = 200
 const maxKeptPerSecond = 50
 
@@ -56,7 +59,7 @@ const decision = (sampled: boolean) => ({
   decision: sampled ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.RECORD
 })
 
-/** Records all spans of requests, jobs and batches. Samples a job or batch if a request that it is linked to is sampled. */
+/** Records all spans of requests, jobs and group commits. Samples a job or group commit if it has a link to a sampled request. */
 export const makeSampler = (settings: SamplerSettings): Sampler => {
   const sampler = samplerOf(settings)
   return {
@@ -74,7 +77,7 @@ export const makeSampler = (settings: SamplerSettings): Sampler => {
 
 interface Trace {
   readonly root: object
-  /** Null once the root span has ended. */
+  /** The ended spans of the trace; null once the root span has ended. */
   spans: Array<ReadableSpan> | null
   isKept: boolean
   isExported: boolean
@@ -83,14 +86,14 @@ interface Trace {
 const begin = (root: object): Trace => ({ root, spans: [], isKept: false, isExported: false })
 
 export interface TailSamplingOptions {
-  /** Whether traces with a failure or failover are exported although the sampler dropped them. */
+  /** True if traces with a failure or failover are exported although the sampler dropped them. */
   readonly keepsFailures: boolean
-  /** Takes the spans of a trace, its root last; it must not wait. */
+  /** Exports the spans of a trace, with the root span last. Must return at once. */
   readonly emit: (spans: ReadonlyArray<ReadableSpan>) => void
 }
 
 export const makeProcessor = ({ emit, keepsFailures }: TailSamplingOptions): SpanProcessor => {
-  // The trace of most requests has one span, and needs no entry.
+  // The traces with more than one span, by each of their spans. Most requests have one span, and need no entry.
   const traces = new WeakMap<object, Trace>()
   let currentSecond = 0
   let keptInSecond = 0

@@ -1,6 +1,7 @@
 /**
- * Runs several processes that share one port, one per core (node:cluster). This process accepts the connections and distributes
- * them; each worker is a complete replica. Workers that end are replaced, and no worker outlives this process.
+ * Runs several worker processes that share one port, one per core (node:cluster). The process that starts the workers accepts the
+ * connections and distributes them. Each worker is a complete replica. A worker that ends is replaced, and no worker outlives the
+ * process that started it.
  */
 import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Deferred, type Duration, Effect, Exit, Queue, Schema, Scope } from "effect"
@@ -11,7 +12,7 @@ export const isWorker = cluster.isWorker
 /** The environment variable with the worker's number. */
 export const numberSetting = "VATPROOF_WORKER"
 
-/** The message from a worker to the process that started it. */
+/** The message with which a worker tells its admin port to the process that started it. */
 const Announcement = Schema.Struct({ adminPort: Schema.Int })
 const decodeAnnouncement = Schema.decodeUnknownOption(Announcement)
 
@@ -39,7 +40,7 @@ export interface WorkersOptions {
   readonly port: number
   /** Timeout of a worker's stop. */
   readonly stopTimeout: Duration.Duration
-  /** The admin port of each worker by its number; updated here. */
+  /** The admin port of each worker, by the worker's number. `run` keeps these entries up to date. */
   readonly adminPorts: Map<number, number>
 }
 
@@ -52,14 +53,14 @@ export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFail
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 const wellAfterMs = 60_000
-/** How long the replacement of a worker waits until the successor listens. */
+/** Timeout of a replacement: how long it waits until the successor listens. */
 const renewalTimeout = "1 minute"
 /** A replaced worker ends after its last connection (HttpListener), or after this time. */
 const retirementTimeout = "90 seconds"
 
 /**
- * The slot of one worker and its successors. `renewals` are requests to replace the worker; each completes with true if a
- * successor listens.
+ * The place of one worker, which its successor takes over. `renewals` are requests to replace the worker. Each request completes
+ * with true if a successor listens.
  */
 interface Slot {
   readonly number: number
@@ -74,7 +75,10 @@ interface Running {
   readonly ended: Deferred.Deferred<string | null>
 }
 
-/** Runs the workers until interrupted; then all stop at once. SIGUSR2 replaces them one after the other. */
+/**
+ * Runs the workers until it is interrupted, and then stops all workers at the same time. On the signal SIGUSR2, it replaces the
+ * workers one after the other.
+ */
 export const run = Effect.fn("Workers.run")(function* (options: WorkersOptions) {
   const slots = yield* Effect.forEach(Arr.range(1, options.count), (number) =>
     Effect.map(Queue.bounded<Deferred.Deferred<boolean>>(1), (renewals): Slot => ({ number, renewals }))
@@ -88,7 +92,10 @@ export const run = Effect.fn("Workers.run")(function* (options: WorkersOptions) 
   )
 })
 
-/** Keeps a worker running in a slot: replaces it when it ends or on request. Fails only if no worker has listened yet. */
+/**
+ * Keeps one worker running. Starts a successor when the worker ends, or when a replacement is requested. Fails only if a worker
+ * ends before any worker has listened.
+ */
 const occupy = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<void>, options: WorkersOptions) {
   let failures = 0
   let running = yield* start(slot, anyUp, options)
@@ -127,7 +134,7 @@ const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<
   const worker = cluster.fork({ [numberSetting]: String(slot.number) })
   let ownAdminPort: number | null = null
   worker.once("exit", (code: number, signal: string | null) => {
-    // The entry may already contain the port of the worker's successor.
+    // Keeps the entry if it already contains the port of the worker's successor.
     if (adminPorts.get(slot.number) === ownAdminPort) adminPorts.delete(slot.number)
     Deferred.doneUnsafe(ended, Effect.succeed(code === 0 ? null : (signal ?? `code ${code}`)))
   })
@@ -165,7 +172,7 @@ const replace = Effect.fnUntraced(function* (
     Effect.timeoutOrElse({ duration: renewalTimeout, orElse: () => Effect.succeed("it did not start to listen in time") })
   )
   if (problem === null) {
-    // Ignores the error if the former worker has ended in the meantime.
+    // Ignores the error if the former worker has just ended.
     former.worker.send(successorListens, () => undefined)
     const pid = former.worker.process.pid
     yield* Effect.logInfo(`Worker ${slot.number} was replaced; process ${pid} ends after its last connection`)

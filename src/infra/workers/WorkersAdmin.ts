@@ -54,7 +54,10 @@ const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number
   ])
 })
 
-/** Merges the metrics of several workers: the format requires all series of a metric together, under one HELP and TYPE. */
+/**
+ * Merges the metrics of several workers. The format requires that all series of a metric stand together, under one HELP and one
+ * TYPE line.
+ */
 export const merged = (texts: ReadonlyArray<readonly [worker: string, text: string]>): string => {
   const families = new Map<string, { readonly head: ReadonlyArray<string>; readonly series: Array<string> }>()
   for (const [worker, text] of texts) {
@@ -69,7 +72,8 @@ export const merged = (texts: ReadonlyArray<readonly [worker: string, text: stri
         const family = families.get(name) ?? { head, series: [] }
         families.set(name, family)
         family.series.push(
-          // Adds the label to the labels before the value, but not to those of an exemplar after the value.
+          // Adds the label `worker` to the labels of the metric, which precede the value. The labels of an exemplar follow the
+          // value and stay unchanged.
           line.replace(/^(\w+)(?:\{(.*?)\})? (?=[-+\dN])/u, (_, metric, labels) => `${metric}{${labelled(worker, labels)}} `)
         )
       }

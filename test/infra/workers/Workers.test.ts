@@ -152,7 +152,7 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
 
   it.effect("stop on SIGTERM with exit code 0", function* () {
     const { workers } = yield* RunningWorkers
-    const stops = Effect.map(workers.output, (output) => output.match(/Stopping: no longer ready/gu)?.length ?? 0)
+    const stops = Effect.map(workers.output, (output) => output.match(/Stopping: this replica is no longer ready/gu)?.length ?? 0)
     yield* workers.signal("SIGTERM")
     assert.strictEqual(yield* workers.ended, 0)
     assert.strictEqual(yield* stops, 4, "two workers, and the two that they replaced")
