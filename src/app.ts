@@ -48,7 +48,8 @@ export const workers = (count: number) =>
     Effect.gen(function* () {
       const { port, shutdownDelay, shutdownGrace } = yield* AppConfig
       yield* Database.databaseUrl("own")
-      // After `shutdownGrace`, a stopping worker has 20 seconds for mails in flight, the export of telemetry and its database connections.
+      // After `shutdownGrace`, a stopping worker has 20 seconds to finish mails in flight, export telemetry and close its database
+      // connections.
       const stopTimeout = Duration.sum(Duration.sum(shutdownDelay, shutdownGrace), Duration.seconds(20))
       const adminPorts = new Map<number, number>()
       const address = yield* adminAddress(usualAdminPort)

@@ -18,7 +18,7 @@ import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Workers from "#infra/workers/Workers.ts"
 
-/** The German VAT ID in whose name the sandbox asks the simulated BZSt: the test number that the BZSt publishes. */
+/** The requester in questions of the sandbox to the simulated BZSt: a German VAT ID that the BZSt publishes as a test number. */
 const sandboxRequester = "DE123456789"
 
 /** A placeholder, so that the sandbox shows where the operator's contact address appears. */

@@ -70,7 +70,7 @@ const logs = Layer.unwrap(
   )
 )
 
-/** The logger if the settings are invalid. It reads only the settings for logging. */
+/** The logger that reports invalid settings. It reads only the settings for logging. */
 const logsAlone = Layer.unwrap(
   Effect.map(AppConfig.logSettingsAlone, (settings) => Logs.layer(settings, Redaction.make([]), process.stdout.isTTY))
 )
@@ -86,7 +86,8 @@ const program = Command.run(vatproof, { version }).pipe(
   Effect.ensuring(Effect.andThen(Effect.yieldNow, reportOutputError))
 )
 
-// Handles a closed terminal (SIGHUP) like SIGTERM. By default it would kill the process and leave the embedded database running.
+// Handles a closed terminal (SIGHUP) like SIGTERM. By default, a SIGHUP would kill this process and leave the embedded database
+// running.
 process.on("SIGHUP", () => process.kill(process.pid, "SIGTERM"))
 
 NodeRuntime.runMain(program, { disableErrorReporting: true, teardown })

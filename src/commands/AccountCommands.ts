@@ -128,7 +128,7 @@ const plan = Command.make(
     account: who,
     plan: Argument.Literals("plan", PlanName.literals).pipe(Argument.withDescription("The new plan")),
     perMonth: Flag.String("per-month").pipe(
-      // Flag.Int would parse `250.000`, which means 250 thousand in German, as 250.
+      // Flag.Int would parse `250.000` as 250. In German, `250.000` means 250 thousand. This filter therefore accepts only digits.
       Flag.filter(
         (text) => /^[1-9]\d*$/u.test(text) && Number.isSafeInteger(Number(text)),
         () => "Expected a whole number from 1, in digits"

@@ -20,7 +20,7 @@ import * as VerifierKeys from "#app/commands/VerifierKeys.ts"
 import * as Witnesses from "#app/commands/Witnesses.ts"
 import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/ExportExtent.ts"
 
-/** The verification found defects in the log: the command ends with exit code 1. */
+/** The verification found defects in the log. The command then ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
 
 /** Maximum number of findings in the text output. With --json the command prints up to a thousand. */
@@ -86,8 +86,8 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
 })
 
 /**
- * Records the verification as an event of the log. An altered or read-only database may reject the event: the command then prints a
- * warning, and its result stays the same.
+ * Records the verification as an event of the log. If the database rejects the event, for example because it is altered or read-only,
+ * the command prints a warning. The result of the verification stays the same.
  */
 const record = Effect.fnUntraced(
   function* ({ count, events, signed }: DatabaseAudit.AuditReport) {
@@ -97,7 +97,10 @@ const record = Effect.fnUntraced(
   Effect.catchCause(() => remark("The verification could not be recorded in the log. Its result is not affected."))
 )
 
-/** The options that apply to the verification of a database, an export and a proof. */
+/**
+ * The options that the functions for all three kinds of verification receive: of a database, of an export and of a proof.
+ * `refuseUnused` has already rejected each option that has no effect on the requested kind.
+ */
 interface VerifyFlags {
   readonly json: boolean
   readonly fast: boolean
@@ -190,7 +193,10 @@ ${event ?? `${leaf}\n(The data of the event was not verified: add the event with
   if (used.note !== null) yield* remark(used.note)
 })
 
-/** An option has no effect on this verification. If the command ignored the option, its success would seem to cover more than it verified. */
+/**
+ * The operator set an option that has no effect on this verification. The command rejects the option: if it ignored the option, its
+ * success would seem to cover more than it verified.
+ */
 class UnusedOption extends Schema.TaggedError<UnusedOption>()("UnusedOption", { message: Schema.String }) {}
 
 interface Sources {
@@ -217,7 +223,8 @@ const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, p
   if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
     return Effect.fail(
       new UnusedOption({
-        message: "--by and --reason work only for the verification of a database, because its log records them"
+        message:
+          "--by and --reason work only for the verification of a database, because only that verification is recorded in the log"
       })
     )
   }

@@ -39,7 +39,7 @@ const decodeBatch = HttpClientResponse.schemaBodyJson(Batch)
 const Problem = Schema.Struct({ error: Schema.Struct({ message: Schema.String }) })
 const decodeProblem = HttpClientResponse.schemaBodyJson(Problem)
 
-/** Fails with the message of the error body or, if the response has no error body, with its status. */
+/** Fails with the message in the error body of the response. If the response has no error body, the failure names its HTTP status. */
 const refusal = (response: HttpClientResponse.HttpClientResponse) =>
   decodeProblem(response).pipe(
     Effect.map(({ error: { message } }) => message),
@@ -54,7 +54,10 @@ const reasonOf = (error: unknown): string => {
   return Predicate.isError(error) ? error.message : String(error)
 }
 
-/** Makes a client that retries transient failures. All requests are idempotent: the upload has an Idempotency-Key. */
+/**
+ * Creates an HTTP client that retries requests after transient failures. A retry is safe, because all requests are idempotent: the
+ * upload has an Idempotency-Key, and the other requests only read.
+ */
 const makeClient = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted) {
   const http = yield* HttpClient.HttpClient
   const prepare = (request: HttpClientRequest.HttpClientRequest) =>
@@ -98,7 +101,10 @@ const getBatch = (execute: Execute, batchId: string, wait: string) =>
     Effect.flatMap(decodeBatch)
   )
 
-/** Waits until no item is pending or the batch is paused. A pause may last a month, so the command does not wait for its end. */
+/**
+ * Waits until no item is pending, or until the batch pauses because the monthly quota is used up. The command does not wait for the end
+ * of the pause, which can take a month.
+ */
 const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   const progress = yield* Progress.make("items answered")
   let batch = first
@@ -109,7 +115,10 @@ const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   return batch
 })
 
-/** Fails if the file cannot be read or the results cannot be written. It runs before the upload, because the answers are charged. */
+/**
+ * Fails if the file to upload does not exist, or if the results cannot be written to `out`. This check precedes the upload, because the
+ * service charges the answers to uploaded items.
+ */
 const checkFiles = Effect.fnUntraced(function* (file: string | null, out: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -2,13 +2,15 @@
 import { Effect, FileSystem, Path, Schema, Stream } from "effect"
 import { HttpClientRequest, type HttpClientResponse } from "effect/http"
 
-/** Maximum pause in the transfer of the results. */
+/** Maximum time without new data while the results are transferred. */
 const timeout = "60 seconds"
 
-/** First characters of the last row of results. No other row starts with them, because cells with the caller's values are quoted. */
+/**
+ * First characters of the last row of the results, which marks their end. All other rows start with a quotation mark or are the header.
+ */
 const marker = "#end,"
 
-/** The transfer of the results ended before their last row, or stalled. */
+/** The transfer of the results ended, or received no more data, before the row that marks their end. */
 export class ResultsCutOff extends Schema.TaggedError<ResultsCutOff>()("ResultsCutOff", { batchId: Schema.String }) {
   override get message() {
     return `The results were cut off; run the command again with --resume ${this.batchId}`

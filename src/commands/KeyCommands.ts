@@ -6,10 +6,15 @@ import { RevokeApiKey } from "#domain/accounts/RevokeApiKey.ts"
 import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"
 
-/** The given text identifies no API key, or may identify several. */
+/**
+ * The text that the operator entered identifies no API key. This includes a key's prefix without an account, because several keys can
+ * have the same prefix.
+ */
 class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { message: Schema.String }) {}
 
-/** Returns the API key with this id or, if an account is given, with this id or prefix in the account. */
+/**
+ * Returns the API key with this key_id. If the operator named an account, searches only its keys, and also accepts the prefix of a key.
+ */
 const findKey = Effect.fnUntraced(function* (keyText: string, account: Option.Option<string>) {
   const directory = yield* AccountDirectory
   const period = yield* periodOf(Option.none())

@@ -1,4 +1,4 @@
-/** `vatproof notary …`: makes and prints the log's keys, adopts a log, and cosigns as a witness. */
+/** `vatproof notary …`: makes and prints the keys of the log, adopts a log, and, as a witness, cosigns the checkpoints of a log. */
 import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"

@@ -33,8 +33,8 @@ export const periodOf = Effect.fnUntraced(function* (text: Option.Option<string>
 })
 
 /**
- * Runs a command on the database, with or without a running service. Standard output has the command's result only; everything
- * else goes to standard error.
+ * Runs a command on the database, whether or not the service is running. Standard output contains only the command's result. Logs go to
+ * standard error.
  */
 export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Effect.provide(command, Operator.operations))
 
@@ -68,7 +68,7 @@ export const optionalReason = Flag.optional(reason)
 /** The name of the operating system's user. A user without a name, as in some containers, is `uid-<number>`. */
 const osUser = Effect.try(() => userInfo().username).pipe(Effect.orElseSucceed(() => `uid-${process.getuid?.() ?? "unknown"}`))
 
-/** Adds the operator and reason to the events of the command. */
+/** Runs a command whose events record the operator's name and the reason. */
 export const asOperator = <A, E, R>(
   command: Effect.Effect<A, E, R>,
   flags: { readonly by: Option.Option<string>; readonly reason: string | Option.Option<string> }
@@ -79,11 +79,14 @@ export const asOperator = <A, E, R>(
     return yield* Effect.provideService(command, RequestContext, { ...noRequest, operator: { actor, reason: given } })
   })
 
-/** Prints `data` as JSON, or else `words`. Replaces control characters, because both may contain untrusted text. */
+/**
+ * Prints `data` as JSON if `asJson` is true, otherwise prints `words`. Replaces control characters, because the output can contain
+ * untrusted text.
+ */
 export const print = (asJson: boolean, data: Schema.Json, words: string) =>
   Console.log(asJson ? escaped(JSON.stringify(data, null, 2)) : printable(words))
 
-/** Prints a note to standard error. */
+/** Prints a message for the operator to standard error, apart from the command's result. */
 export const remark = (words: string) => Console.error(printable(words))
 
 export const iso = (at: DateTime.Utc | null): string | null => (at === null ? null : DateTime.formatIso(at))

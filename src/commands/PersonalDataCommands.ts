@@ -12,7 +12,10 @@ const subject = Argument.String("subject").pipe(
   Argument.withDescription("A VAT ID, the id of a receipt, or the user_id or email address of an account")
 )
 
-/** Determines what the text identifies: a receipt or a VAT ID by its form, otherwise an account. */
+/**
+ * Returns the receipt, VAT ID or account that the text identifies. Receipt ids and VAT IDs are recognized by their form. Any other text
+ * must identify an account.
+ */
 const subjectOf = Effect.fnUntraced(function* (text: string) {
   const receiptId = ReceiptId.normalize(text)
   if (ReceiptId.isWellFormed(receiptId)) return { _tag: "Receipt", receiptId } satisfies PersonalSubject

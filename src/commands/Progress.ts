@@ -1,14 +1,17 @@
 /** Shows the progress of long work on standard error: as a bar on a terminal, else as lines. */
 import { Clock, Console, Effect, Ref } from "effect"
 
-/** Time before the first line and between two lines. Shorter work prints no line. */
+/** Minimum time before the first line of progress and between two lines. Work that takes less time prints no line. */
 const lineEveryMs = 2_000
 const barEveryMs = 200
 const barWidth = 30
 
 const percentOf = (done: number, of: number) => (of === 0 ? 100 : Math.floor((100 * done) / of))
 
-/** Formats a bar that the next output overwrites, because the cursor returns to the start of the line. Clears a finished bar. */
+/**
+ * Formats a progress bar. Its last character returns the cursor to the start of the line, so the next output overwrites the bar. When
+ * all work is done, returns the control sequence that clears the line.
+ */
 const bar = (done: number, of: number, what: string) => {
   const filled = of === 0 ? barWidth : Math.floor((barWidth * done) / of)
   const text = `[${"#".repeat(filled)}${"-".repeat(barWidth - filled)}] ${percentOf(done, of)} %  ${done} of ${of} ${what}`

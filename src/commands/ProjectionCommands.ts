@@ -23,11 +23,14 @@ class NotAdministrator extends Schema.TaggedError<NotAdministrator>()("NotAdmini
 class NoSuchProjection extends Schema.TaggedError<NoSuchProjection>()("NoSuchProjection", { message: Schema.String }) {}
 
 const retryFor = "3 seconds"
-/** A projection is stalled if it has unapplied events and applied none for this time. A running service looks for new events once a second. */
+/**
+ * A projection is stalled if events wait for it and it has applied none of them for this time. A running service looks for new events
+ * once a second.
+ */
 const stalledAfterMs = 10_000
 
 const stateOf = ({ outdated, stalled_ms }: Projections.ProjectionState) => {
-  if (outdated) return "outdated: rebuild it, because its rules have changed"
+  if (outdated) return "outdated: rebuild this projection, because its rules have changed"
   if (stalled_ms < stalledAfterMs) return "current"
   return `stalled for ${Math.floor(stalled_ms / 1_000)} s: start the service, or read its log lines for the reason`
 }
@@ -37,7 +40,7 @@ const wordsOf = ({ oldestMs, quota, running, waiting }: TaskCounts.TaskCounts) =
     waiting + running === 0
       ? ""
       : `; the oldest that is not paused is ${Duration.format(Duration.seconds(Math.floor(oldestMs / 1000)))} old`
-  return `Accepted validations: ${waiting} waiting, ${running} running, ${quota} paused for a quota${oldest}.`
+  return `Accepted validations: ${waiting} waiting, ${running} running, ${quota} paused because their quota is used up${oldest}.`
 }
 
 const list = Command.make(

@@ -1,4 +1,7 @@
-/** Reads a proof and its event from files: a .tlog-proof file or a JSON response of the API, and a file with the event. */
+/**
+ * Reads a proof and its event from files. The proof is a .tlog-proof file or part of a JSON response of the API. The event is in a
+ * separate file or in that response.
+ */
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 
@@ -10,7 +13,10 @@ const readAnswer = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ proof: Schema.String, event: Schema.Unknown }))
 )
 
-/** Returns an event as the line of canonical JSON that is signed. The file may have any white space and order of keys. */
+/**
+ * Returns an event as a line of canonical JSON, which the verification needs. The white space and the order of keys in the file have no
+ * effect.
+ */
 const lineOf = (value: unknown, file: string) =>
   Result.mapError(
     CanonicalJson.encode(value),
@@ -18,8 +24,8 @@ const lineOf = (value: unknown, file: string) =>
   )
 
 /**
- * Returns the proof in `file`, which is a proof or the JSON response of GET /v1/audit/proofs, and its event. The event comes from
- * `eventFile`, otherwise from the response, otherwise it is null.
+ * Returns a proof and the proved event. `file` contains the proof alone, or the JSON response of GET /v1/audit/proofs with the proof
+ * and the event. An event in `eventFile` takes precedence over the event in the response. Without both, the event is null.
  */
 export const proofFiles = Effect.fnUntraced(function* (file: string, eventFile: Option.Option<string>) {
   const fs = yield* FileSystem.FileSystem

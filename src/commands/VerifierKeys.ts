@@ -8,7 +8,7 @@ import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
-/** `note` is a warning about the origin of the keys, for standard error. */
+/** The public keys of a verification. `note` is a warning about the origin of the keys, which the command prints to standard error. */
 export interface UsedKeys {
   readonly verifiers: Verifiers
   readonly note: string | null
@@ -23,7 +23,10 @@ const howToGetKey =
 const inText = (text: string) =>
   Effect.map(Effect.fromResult(parseVerifiers(pureCrypto, text)), (verifiers): UsedKeys => ({ verifiers, note: null }))
 
-/** Returns the keys in `text`, which is either keys or the path of a file with keys. Both may contain plus signs. */
+/**
+ * Returns the public keys in `text`, or in the file whose path is `text`. Text with a plus sign is taken for keys, unless a file with
+ * that path exists.
+ */
 export const fromText = Effect.fnUntraced(function* (text: string) {
   const fs = yield* FileSystem.FileSystem
   const isKey = text.includes("+") && !(yield* Effect.orElseSucceed(fs.exists(text), () => false))
@@ -41,8 +44,8 @@ export const forDatabase = (key: Option.Option<string>, keys: Option.Option<LogK
   })
 
 /**
- * Returns the public keys of the signing keys that are configured on this machine, or None if none are configured. A key needs the name
- * of its log, which is read from `checkpoint`.
+ * Returns the public keys of the signing keys that are configured on this machine; None without configured keys. A public key includes
+ * the name of its log. This function reads the name from `checkpoint`.
  */
 const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
   const keys = yield* NotaryKeys.configuredKeys
@@ -57,8 +60,8 @@ const configuredKeys = Effect.fnUntraced(function* (checkpoint: string) {
 })
 
 /**
- * Returns the keys to verify an export with: the given keys, else the keys configured on this machine, else the key in the export. The
- * key in an export proves that the export is consistent, but not who signed it.
+ * Returns the keys that verify an export: the keys of the option --key, otherwise the keys configured on this machine, otherwise the
+ * key in the export. The key in an export proves that the export is consistent, but not who signed it.
  */
 export const forExport = Effect.fnUntraced(function* (key: Option.Option<string>, directory: string) {
   const fs = yield* FileSystem.FileSystem

@@ -1,4 +1,4 @@
-/** `vatproof notary witness`: cosigns the checkpoints of another log. */
+/** `vatproof notary witness`: cosigns, as a witness, the checkpoints of a log that another operator runs. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { DateTime, Effect, FileSystem, Option, Path, Redacted, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -20,7 +20,10 @@ const maxBytes = 65_536
 /** Maximum number of tiles that are read concurrently. */
 const tilesAtOnce = 4
 
-/** Reads a response of the log. Fails if its status is an error, its body is too large, or it takes too long. */
+/**
+ * Reads a checkpoint or a tile of the log over HTTP. Fails if the response has a status other than 200, is too large, or takes too
+ * long.
+ */
 const read = Effect.fnUntraced(
   function* (url: string) {
     const http = yield* HttpClient.HttpClient
@@ -56,7 +59,10 @@ const keyIn = Effect.fnUntraced(function* (file: string) {
   return witnessOf(pureCrypto, yield* Effect.fromResult(parseSigner(pureCrypto, name, Redacted.make(text))))
 })
 
-/** Returns the last checkpoint of the log that the witness cosigned, or null, and a function that stores the next one. */
+/**
+ * Returns the checkpoint that this witness cosigned last for the log (`last`, null before the first cosignature). The function
+ * `replace` stores the next checkpoint.
+ */
 const stateOf = Effect.fnUntraced(function* (directory: string, logKey: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -22,7 +22,10 @@ export interface Sighting {
   readonly at: string
 }
 
-/** Returns the keys of witnesses. Each text is either a key or the path of a file with a key. Both may contain plus signs. */
+/**
+ * Returns the public keys of witnesses. A text that is the path of an existing file stands for the key in that file. Any other text is
+ * a key.
+ */
 export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const read = Effect.fnUntraced(function* (text: string) {
@@ -33,7 +36,7 @@ export const witnessesOf = Effect.fnUntraced(function* (texts: ReadonlyArray<str
   return Arr.isReadonlyArrayNonEmpty(keys) ? yield* Effect.fromResult(parseWitnesses(pureCrypto, keys)) : Arr.empty<Verifier>()
 })
 
-/** Returns the cosignatures in verified checkpoints. Fails if one is forged. */
+/** Returns the cosignatures of the given witnesses in verified checkpoints. Fails if a cosignature is forged. */
 export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<string>, witnesses: ReadonlyArray<Verifier>) {
   const found: Array<Sighting> = []
   for (const note of notes) {
@@ -46,7 +49,10 @@ export const sightingsIn = Effect.fnUntraced(function* (notes: ReadonlyArray<str
   return found
 })
 
-/** Formats the cosignatures of checkpoints as text, or says that none of the `asked` witnesses cosigned. */
+/**
+ * Formats cosignatures as text. Without cosignatures, returns a sentence that says so. If the operator named no witness (`asked` is 0),
+ * returns empty text instead.
+ */
 export const wordsOf = (sightings: ReadonlyArray<Sighting>, asked: number) =>
   sightings.length === 0
     ? asked === 0

@@ -27,7 +27,10 @@ const jwtSecrets = Effect.gen(function* () {
   return Arr.of(yield* GeneratedSecret.make(path.resolve(config.dataDir), "jwt-secret"))
 })
 
-/** Passwords and access tokens. The layer is built before the database layer, so that a start without JWT_SECRET fails at once. */
+/**
+ * Provides passwords and access tokens. The layer is built before the database layer, so that a start without a required JWT_SECRET
+ * fails at once.
+ */
 export const credentials = Layer.unwrap(
   Effect.gen(function* () {
     const { serviceName } = yield* AppConfig

@@ -36,7 +36,8 @@ const httpSettings = Layer.unwrap(
       Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
       Layer.succeed(AccessLog, config.logs.access),
       Layer.succeed(CorsOrigins, config.corsOrigins),
-      // Disables the span of Effect's HTTP server, which would record the path and the client's address. RequestTelemetry creates its own.
+      // Disables the span of Effect's HTTP server, which would record the path and the client's address. RequestTelemetry creates
+      // another span without them.
       Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
       Layer.succeed(TrustedProxies, { count: config.trustedProxies })
     )
@@ -50,7 +51,8 @@ export const http = Layer.unwrap(
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, boundary), {
       disableLogger: true,
       disableListenLog: true,
-      // Paths are case-sensitive (RFC 9110, 4.2.3), and a double slash differs from a single slash. Routes.ts compares paths in the same way.
+      // Makes paths case-sensitive (RFC 9110, 4.2.3), and distinguishes a double slash from a single slash. RouteTable.ts compares
+      // paths in the same way.
       routerConfig: { maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false }
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(

@@ -182,7 +182,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     [["--export", "out", "--event", "one"], "--event works only with --proof"],
     [
       ["--export", "out", "--by", "carol"],
-      "--by and --reason work only for the verification of a database, because its log records them"
+      "--by and --reason work only for the verification of a database, because only that verification is recorded in the log"
     ],
     [["--export", "out", "--proof", "one"], "Give --proof or --export, not both"]
   ] as const)("rejects the command-line options %j, and says why they do not work", ([given, message]) =>

@@ -24,7 +24,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("vatproof proje
     assert.match(output, /event_index +asynchronous +1 +\d+ +\d+ +current/u)
     assert.match(output, /accounts +inline +1 +\d+ +0 +current/u)
     assert.match(output, /tasks +inline +1 +\d+ +0 +current/u)
-    assert.match(output, /^Accepted validations: 0 waiting, 0 running, 0 paused for a quota\.$/mu)
+    assert.match(output, /^Accepted validations: 0 waiting, 0 running, 0 paused because their quota is used up\.$/mu)
     assert.match(
       (yield* command("projections", "rebuild", "nothing")).failure ?? "",
       /The projections are: streams, .*event_index/u

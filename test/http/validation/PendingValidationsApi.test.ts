@@ -195,7 +195,10 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     })
     assert.containSubset(paused.body, { status: "pending", attempts: 2, last_failure: { source: null, code: "QUOTA" } })
     assert.notProperty(paused.body, "valid")
-    assert.match((yield* command("projections", "list")).output, /^Accepted validations: .* 1 paused for a quota/mu)
+    assert.match(
+      (yield* command("projections", "list")).output,
+      /^Accepted validations: .* 1 paused because their quota is used up/mu
+    )
     yield* RunningService.setQuota(key, 2)
     yield* service.travel("5 seconds")
     const final = yield* until(service.get(`${path}/${id}`, { key, query: { wait: "20" } }), "final")
