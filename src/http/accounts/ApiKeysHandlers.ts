@@ -36,7 +36,7 @@ export const layer = HttpApiBuilder.group(
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { accountId } = yield* CurrentAccount
         yield* revoke(accountId, params.id, "owner")
-        return { message: `The API key ${params.id} is revoked` }
+        return { message: `The API key ${params.id} is now revoked` }
       }, FailureResponses.respond)
     })
   })

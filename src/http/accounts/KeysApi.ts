@@ -31,7 +31,7 @@ const RotatedKey = Schema.Struct({
 }).annotate({ identifier: "RotatedApiKey", description: "The new key" })
 
 const RevokedKey = Schema.Struct({
-  message: Schema.String.annotate({ examples: ["The API key is revoked"] })
+  message: Schema.String.annotate({ examples: ["The API key is now revoked"] })
 }).annotate({ identifier: "ApiKeySelfRevoked", description: "The key is revoked" })
 
 export class KeysApi extends HttpApiGroup.make("keys")

@@ -22,7 +22,7 @@ export const layer = HttpApiBuilder.group(
       revokeSelf: Effect.fnUntraced(function* () {
         const { accountId, keyId } = yield* CurrentKey
         yield* revoke(accountId, keyId, "key")
-        return { message: "The API key is revoked" }
+        return { message: "The API key is now revoked" }
       }, FailureResponses.respond)
     })
   })

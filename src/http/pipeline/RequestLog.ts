@@ -43,7 +43,7 @@ export const make = Effect.map(AccessLog, (logsAll) => {
   const write = (line: ServedLine, what: string, suppressed: number) => {
     const { durationMs, method, refusal, route, status } = line
     const fields = { method, route: route ?? "none", status: status ?? "none", duration_ms: Math.round(durationMs) }
-    const message = `${method} ${route ?? "unknown route"} ${what}`
+    const message = `${what}: ${method} ${route ?? "on an unknown path"}`
     const written =
       refusal === null && (status ?? 0) < 500 ? Effect.logInfo(message) : Effect.logWarning(message, ...causeOf(refusal))
     return Effect.annotateLogs(written, suppressed === 0 ? fields : { ...fields, suppressed })
@@ -52,7 +52,8 @@ export const make = Effect.map(AccessLog, (logsAll) => {
   return (line: ServedLine, now: number): Effect.Effect<void> | undefined => {
     const what = kindOf(line)
     if (logsAll) {
-      const end = line.status === null ? "ended because the client disconnected" : `was answered with ${line.status}`
+      const end =
+        line.status === null ? "The client disconnected before the response" : `A request was answered with status ${line.status}`
       return write(line, what ?? end, 0)
     }
     const suppressed = what === undefined ? null : admit(what, now)
@@ -65,8 +66,8 @@ const causeOf = (refusal: StoreUnavailable | null): ReadonlyArray<unknown> =>
 
 /** Returns the kind of line for a slow, rejected or failed request; undefined for all other requests. */
 const kindOf = ({ durationMs, status }: ServedLine): string | undefined => {
-  if (status !== null && status >= 500) return `failed with ${status}`
-  if (durationMs >= slowMs) return "was slow"
-  if (status !== null && status >= 400) return `was refused with ${status}`
+  if (status !== null && status >= 500) return `A request failed with status ${status}`
+  if (durationMs >= slowMs) return "A request was slow"
+  if (status !== null && status >= 400) return `A request was refused with status ${status}`
   return undefined
 }

@@ -69,7 +69,7 @@ export const layer = HttpApiBuilder.group(
       revoke: Effect.fnUntraced(function* ({ params }) {
         const { ownerId } = yield* CurrentReceiptReader
         yield* links.revoke(ownerId, ReceiptId.normalize(params.receipt_id), params.link_id)
-        return { message: `The link ${params.link_id} is revoked` }
+        return { message: `The link ${params.link_id} is now revoked` }
       }, FailureResponses.respond),
       open: Effect.fnUntraced(function* ({ headers, params, query }) {
         const { format } = query

@@ -34,7 +34,7 @@ const decodeItem = Schema.decodeUnknownResult(Item, { onExcessProperty: "error",
 export const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 export const notJson = "Invalid JSON"
 
-/** Creates a collector of items. Its `add` validates a value and keeps it as an item. */
+/** Creates a collector of items. `add` validates a value and collects it as an item. */
 export const makeItems = () => {
   let read: Array<BatchItem> = []
   let count = 0
@@ -42,7 +42,7 @@ export const makeItems = () => {
     add: (value: unknown): Read => {
       const item = decodeItem(value)
       if (Result.isFailure(item)) return Result.fail(`Item ${count + 1}: ${item.failure.message.replaceAll(/\s+/gu, " ")}`)
-      if (count === batchItems.max) return Result.fail(`A batch has at most ${batchItems.max} items`)
+      if (count === batchItems.max) return Result.fail(`The upload has more than ${batchItems.max} items, the maximum of a batch`)
       count += 1
       read.push({ customId: item.success.custom_id, input: item.success.vat_id })
       return done

@@ -5,7 +5,10 @@ import { csvReader } from "#http/validation/BatchCsv.ts"
 import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
-/** Limits of an upload. `lines` includes empty lines. It exceeds the maximum number of items, because a JSON item may have several lines. */
+/**
+ * Limits of an upload. `lines` counts empty lines too. It is larger than the maximum number of items, because one item can have several
+ * lines in JSON.
+ */
 const bounds = { bytes: 20 * 1024 * 1024, lines: 500_000 }
 
 /** The upload is invalid and rejected as a whole. `line` is the number of the invalid line, from 1; null if no single line is invalid. */
@@ -24,7 +27,10 @@ export class UploadTooLarge extends Schema.TaggedError<UploadTooLarge>()("Upload
 const readers = { json: jsonReader, ndjson: ndjsonReader, csv: csvReader }
 export type UploadFormat = keyof typeof readers
 
-/** Creates a function that decodes a line. It returns none for bytes that are not UTF-8, and for text with U+0000. */
+/**
+ * Creates a function that decodes the bytes of a line. The function returns None if the bytes are not UTF-8, or if the text contains
+ * U+0000.
+ */
 const makeDecoder = () => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array): Option.Option<string> =>
@@ -49,14 +55,17 @@ const makeUpload = (format: UploadFormat) => {
 
   const readLine = (bytes: Uint8Array): Result.Result<void, InvalidUpload> => {
     if (format !== "json" && bytes.length > maxLine) return fail(tooLong)
-    if (line > bounds.lines) return fail(`A batch has at most ${bounds.lines} lines`)
+    if (line > bounds.lines) return fail(`The upload has more than ${bounds.lines} lines, the maximum of a batch`)
     const text = decode(bytes)
     if (Option.isNone(text)) return fail("The line is not UTF-8 text, or it contains U+0000")
     const read = reader.line(format === "json" ? text.value : text.value.replace(/\r?\n?$/u, ""))
     return Result.isFailure(read) ? fail(read.failure) : Result.succeed(undefined)
   }
 
-  /** Returns the index of the last byte that can be read now: the next line break, or without one the end of the last object in JSON. */
+  /**
+   * Returns the index of the last byte that can be read now: the index of the next line break or, in JSON without a line break, of the
+   * last closing brace. An index before `from` means that more bytes must arrive first.
+   */
   const endOf = (bytes: Uint8Array, from: number) => {
     const end = bytes.indexOf(newLine, from)
     return end === -1 && format === "json" ? bytes.lastIndexOf(closingBrace) : end
@@ -91,9 +100,12 @@ const makeUpload = (format: UploadFormat) => {
   }
 }
 
-const tooLong = `A line has at most ${maxLine} bytes`
+const tooLong = `The line has more than the maximum of ${maxLine} bytes`
 
-/** Streams the items of a body. Fails with InvalidUpload, UploadTooLarge or, if the body is cut off, the error of the body. */
+/**
+ * Streams the items of a request body. Fails with InvalidUpload or UploadTooLarge. If the upload is interrupted, fails with the error
+ * of the stream `body`.
+ */
 export const itemsOf = <E, R>(format: UploadFormat, body: Stream.Stream<Uint8Array, E, R>) =>
   Stream.suspend(() => {
     const upload = makeUpload(format)

@@ -1,4 +1,7 @@
-/** Serves GET /v1/validate/{vat_id} by a plain route: the library's generic decoding costs more than the validation. */
+/**
+ * Serves GET /v1/validate/{vat_id}. The route is added to the router directly, because the decoding by `HttpApiBuilder` costs more CPU
+ * time than the validation.
+ */
 import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ApiKeyRequired, companyData } from "#domain/receipts/ConfirmationRules.ts"
@@ -26,7 +29,7 @@ const uncomparedHeaders = {
 const decodeQuery = Schema.decodeUnknownResult(ValidationQuery, { errors: "all" })
 const noQuery: typeof ValidationQuery.Type = {}
 
-/** Returns the decoded query. The failure has the invalid fields. */
+/** Returns the decoded query, or a failure with the invalid fields. */
 const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
   if (Object.keys(search).length === 0) return Result.succeed(noQuery)
   const misspelled = DecodeErrors.misspelled(search, Object.keys(ValidationQuery.fields))
@@ -67,7 +70,7 @@ const makeAnswerOnce = Effect.gen(function* () {
       })
     )
     const { acceptedAt, requestId, validation } = record
-    if (validation === null) return yield* Effect.die("A synchronous validation has no answer")
+    if (validation === null) return yield* Effect.die("A synchronous validation ended without an answer (a defect)")
     if (!isReplayed && validation.served === "live") MutableRef.set((yield* ResponseHints).isLive, true)
     const body = bodyOf(validation, matchFormat, requestId, DateTime.formatIso(acceptedAt))
     const headers = { ...warningOf(validation)?.headers, ...IdempotencyKeyHeader.replayed(isReplayed) }
@@ -121,7 +124,7 @@ export const layer = HttpRouter.use(
       validatePath,
       Effect.contextWith((context: Context.Context<HttpRouter.Provided>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-        // HEAD must be safe to repeat, but a validation is charged (rule 13).
+        // HEAD is rejected: a HEAD must be safe to repeat, but a validation is charged (rule 13).
         if (request.method === "HEAD") return Errors.methodNotAllowed("HEAD", ["GET"])
         const credential = credentialOf(request)
         return Result.isSuccess(credential)
@@ -142,7 +145,10 @@ export const warningOf = ({ confirmation, served }: Validation) => {
   return company_name === "" || company_city === "" ? uncomparedHeaders : undefined
 }
 
-/** Formatted times, by their DateTime objects. All requests share the object of a cached answer, and formatting its time takes microseconds. */
+/**
+ * Caches formatted times by DateTime object, because formatting takes microseconds. All requests that get the same cached answer share
+ * its DateTime object.
+ */
 const timestamps = new WeakMap<DateTime.Utc, string>()
 
 const timestampOf = (time: DateTime.Utc) => {

@@ -91,7 +91,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     const { key: second } = yield* People.issueKey(other, token)
     for (const one of [service, other]) assert.strictEqual((yield* one.validate("ATU12345678", { key })).status, 200)
     const revoked = yield* revoke(service, token, id)
-    assert.deepStrictEqual([revoked.status, revoked.body], [200, { message: `The API key ${id} is revoked` }])
+    assert.deepStrictEqual([revoked.status, revoked.body], [200, { message: `The API key ${id} is now revoked` }])
     for (const one of [service, other]) {
       assertProblem(yield* one.validate("ATU12345678", { key }), "UNAUTHORIZED")
       assertProblem(yield* one.get("/v1/usage", { key }), "UNAUTHORIZED")

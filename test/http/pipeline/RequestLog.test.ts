@@ -43,9 +43,9 @@ describe("RequestLog", () => {
     assert.deepStrictEqual(
       lines.map(({ level, message }) => [level, message]),
       [
-        ["INFO", "GET /v1/x/{id} was slow"],
-        ["INFO", "GET unknown route was refused with 404"],
-        ["WARN", "GET /v1/x/{id} failed with 503"]
+        ["INFO", "A request was slow: GET /v1/x/{id}"],
+        ["INFO", "A request was refused with status 404: GET on an unknown path"],
+        ["WARN", "A request failed with status 503: GET /v1/x/{id}"]
       ]
     )
   })
