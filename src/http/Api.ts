@@ -19,13 +19,16 @@ import { SystemApi } from "#http/system/SystemApi.ts"
 import { UsageApi } from "#http/accounts/UsageApi.ts"
 import { ValidationApi } from "#http/validation/ValidationApi.ts"
 
-/** Parse option: an error names all invalid fields of a request, not only the first. */
+/** A parse option: with it, the error for an invalid request lists all invalid fields instead of only the first one. */
 const everyField = { errors: "all" } as const
 
 /** Returns the `servers` of the OpenAPI document. `url` is relative to the URL of the document. */
 export const serversAt = (url: string) => [{ url, description: "The service that serves this document" }]
 
-/** The endpoints that `HttpApiBuilder` decodes and encodes. The other endpoints are plain routes, because generic decoding costs too much CPU. */
+/**
+ * The endpoints whose requests and responses `HttpApiBuilder` decodes and encodes. The other endpoints are added to the router
+ * directly, because the decoding by `HttpApiBuilder` costs too much CPU time.
+ */
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(PendingValidationsApi)
   .add(BatchesApi)

@@ -59,7 +59,7 @@ export const layer = Layer.mergeAll(
   ValidationHandlers.layer
 )
 
-/** All routes, with their paths in the router. The router has one wildcard path for tiles; the OpenAPI document has two paths. */
+/** All routes, with their paths in the router. Tiles have one path with a wildcard here, and two paths in the OpenAPI document. */
 const routes: ReadonlyArray<Route> = [
   ...Object.values(Api.groups).flatMap(({ endpoints }) =>
     Object.values(endpoints).map(({ method, path }) => ({

@@ -4,7 +4,10 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 
-/** The body of a login. It does not check the rules of signups, because an address or password that violates them belongs to no account and gets a 401. */
+/**
+ * The body of a login. The schema does not enforce the rules for addresses and passwords of signups. No account has an address or
+ * password that violates these rules, so the response is a 401.
+ */
 const Login = Schema.Struct({
   email: Schema.String.annotate({
     description: "The address of the signup, case-insensitive",

@@ -18,7 +18,10 @@ const Contacts = Schema.Struct({
   agent_id: Schema.optionalKey(AgentId)
 })
 
-/** The body of a registration. It has a title for the OpenAPI document, because an identifier would appear in error messages ("Expected Registration"). */
+/**
+ * The body of a registration. The schema has a `title` for the OpenAPI document. An `identifier` would also appear in error messages
+ * ("Expected Registration").
+ */
 const Registration = Contacts.check(
   Schema.makeFilter(
     ({ agent_id, email }: typeof Contacts.Type) =>

@@ -1,4 +1,6 @@
-/** Serves GET /v1/usage by a plain route. */
+/**
+ * Serves GET /v1/usage. The route is added to the router directly, because the decoding by `HttpApiBuilder` costs too much CPU time.
+ */
 import { DateTime, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { makeKeyCallerOf } from "#http/pipeline/Authentication.ts"
@@ -18,6 +20,6 @@ export const layer = HttpRouter.use(
 const reportOf = ({ limit, period, plan, used }: KeyCaller): typeof UsageReport.Encoded => ({
   plan,
   period: { start: DateTime.formatIso(period.start), end: DateTime.formatIso(period.end) },
-  // After a change to a smaller plan the usage may exceed the limit.
+  // The usage can exceed the limit after a change to a smaller plan. The remaining number is then 0 instead of negative.
   requests: { used, remaining: Math.max(0, limit - used), limit }
 })

@@ -7,8 +7,9 @@ export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
 /**
- * The result of opening the link. After `confirmedOnly` the account has no password. `unusable` includes an already used token, so its page
- * must not claim that the address is unconfirmed.
+ * The result of opening the link. `confirmedOnly` means that the address is confirmed, but the account has no password. `unusable`
+ * means that the token is incomplete or already used. If it was used, the address is confirmed, so the page must not claim the
+ * opposite.
  */
 export type Outcome = "confirmed" | "confirmedOnly" | "unusable" | "expired" | "unavailable"
 

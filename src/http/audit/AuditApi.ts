@@ -16,7 +16,7 @@ export const defaultLimit = 100
 const years = { minimum: DateTime.makeUnsafe(0), maximum: DateTime.makeUnsafe("9999-12-31T23:59:59.999Z") }
 const notATime = "Expected a time from 1970 to 9999, such as 2026-11-22T09:30:00Z or 2026-11-22, at most in milliseconds"
 
-/** The exclusive end of the day 9999-12-31, in the year 10000. `withinYears` replaces it by the last millisecond of 9999. */
+/** The exclusive end of the day 9999-12-31. It is in the year 10000, so `withinYears` replaces it by the last millisecond of 9999. */
 const endOfYears = DateTime.add(years.maximum, { milliseconds: 1 })
 const withinYears = (moment: Option.Option<DateTime.Utc>) =>
   Option.map(Option.filter(moment, DateTime.between({ ...years, maximum: endOfYears })), (within) =>
@@ -151,7 +151,10 @@ const eventsQuery = {
   cursor: Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page, with the same filters" }))
 }
 
-/** The names of all filters. Other names are rejected, because an auditor would believe that the filter was applied. */
+/**
+ * The names of all filters. A request with any other name is rejected. Otherwise the auditor would believe that the service had applied
+ * the filter.
+ */
 export const knownFilters: ReadonlyArray<string> = Object.keys(eventsQuery)
 
 const events = HttpApiEndpoint.get("events", "/v1/audit/events", {

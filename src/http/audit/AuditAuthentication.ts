@@ -70,8 +70,8 @@ export const layerProofReaderRequired = Layer.effect(
       return { _tag: "Auditor", auditor: yield* auditors.byToken(Redacted.make(token)) } satisfies ProofReader
     })
 
-    // After a failure of one scheme the library tries the next one. It would ignore a wrong API key beside a valid auditor's token.
-    // `identify` therefore checks both schemes itself, and returns a response instead of a failure.
+    // If one security scheme fails, the library tries the next scheme. A request with a wrong API key and a valid auditor's token would
+    // therefore be accepted. `identify` prevents this: it checks both schemes itself, and returns a response instead of a failure.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const reader = yield* Effect.result(readerOf)
       if (reader._tag === "Failure") return challenge(yield* FailureResponses.respond(Effect.fail(reader.failure)))

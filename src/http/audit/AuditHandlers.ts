@@ -14,7 +14,10 @@ import { csv, json, ndjson, plain } from "#http/wire/MediaTypes.ts"
 import { mediaType } from "#http/wire/Negotiation.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 
-/** Matches positions and receipt ids. Other text is neither looked up nor used in a file name. */
+/**
+ * Matches the positions and receipt ids in requests for a proof. Other text gets a 404 without a look-up, and never becomes part of a
+ * file name.
+ */
 const subjectForm = /^[\w-]{1,100}$/u
 
 /** Number of events that a streamed response reads from the database at a time. */
@@ -35,7 +38,10 @@ export const layer = HttpApiBuilder.group(
     const trail = yield* AuditTrail
     const cursors = yield* makeDailyCursors
 
-    /** Streams the texts of `first` and of all later pages. It reads a page when the client has received the previous one. */
+    /**
+     * Streams the text of the page `first` and of all later pages. Reads each page from the database after the client has received the
+     * previous page.
+     */
     const streamFrom = (auditor: Auditor, query: AuditQuery, first: AuditPage, textOf: (page: AuditPage) => string) =>
       Stream.paginate(first, (page) =>
         Effect.map(
@@ -127,7 +133,10 @@ interface EventsQuery {
   readonly receipt_id?: string
 }
 
-/** Returns the invalid fields of a query. Unknown filters are invalid, because an auditor would believe that the service applied them. */
+/**
+ * Returns the invalid fields of a query. Unknown filters are invalid, because an auditor would otherwise believe that the service had
+ * applied them.
+ */
 const invalidFieldsOf = (
   names: ReadonlyArray<string>,
   { account_id, key, type }: EventsQuery,
@@ -157,11 +166,16 @@ const filterOf = Effect.fnUntraced(function* (query: EventsQuery) {
   return { from, to, type, accountId: account_id, key, vatId, receiptId } satisfies AuditQuery
 })
 
-/** Returns the text that binds a cursor to its filter. */
+/**
+ * Returns a text that identifies the filter. A cursor contains a signature over this text, so it is valid only with the same filter.
+ */
 const nameOf = ({ accountId, from, key, receiptId, to, type, vatId }: AuditQuery) =>
   JSON.stringify([accountId, from?.epochMilliseconds, key, receiptId, to?.epochMilliseconds, type, vatId])
 
-/** Creates functions for cursors that are valid on their day and the next one (UTC). After that an auditor must start again at the first page, which the log records as a new reading. */
+/**
+ * Creates functions that encode and decode cursors. A cursor is valid on the UTC day of its creation and on the next day. Later the
+ * auditor must start again at the first page, and each request for a first page is recorded in the log.
+ */
 const makeDailyCursors = Effect.map(Cursor.make, (cursors) => {
   const daysAgo = (days: number) => Effect.map(DateTime.now, (now) => DateTime.formatIsoDateUtc(DateTime.subtract(now, { days })))
   return {

@@ -3,7 +3,9 @@ import type { OpenApi } from "effect/http-api"
 
 const text = { type: "string" }
 
-/** The description of each header. A `required` header is in every response that lists it. */
+/**
+ * The description of each response header. If a header is `required`, every response for which the document lists the header has it.
+ */
 export const headerDescriptions = {
   "X-Request-Id": {
     description:
@@ -152,7 +154,8 @@ const countsCalls: ReadonlySet<string> = new Set(["submitValidation", "submitBat
 
 const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, status: number): Names => {
   const schemes = security.flatMap((requirement) => Object.keys(requirement))
-  // Where the key is optional, callers without a key have usage and a limit per minute too.
+  // If the API key is optional, callers without a key have a usage and a limit per minute too. Their responses therefore have the same
+  // headers.
   const keyIsOptional = security.some((requirement) => Object.keys(requirement).length === 0)
   const isMetered = schemes.includes("apiKey") && (keyIsOptional || status !== 401)
   const takesToken = schemes.some((scheme) => scheme !== "apiKey")

@@ -27,7 +27,8 @@ export const openApiDocument: OpenApi.Transform["Service"] = ({ components, info
       paths: finishedPaths(paths),
       components: {
         ...components,
-        // The components are only the schemas of responses. Schemas of requests are inline in their operations, so their enums stay closed.
+        // `components.schemas` has only the schemas of responses, and `withOpenEnum` lets their enums get new values. The schemas of
+        // requests are inline in their operations, so the enums of requests stay closed.
         schemas: inAllParts(components.schemas, withOpenEnum),
         headers: headerDescriptions,
         examples: errorExamples,
@@ -62,7 +63,10 @@ const finishedOperation = (operation: Operation) => {
   }
 }
 
-/** Returns true for the header Accept. OpenAPI ignores such a parameter and takes the media types from the responses. */
+/**
+ * Returns true for a parameter that is the header Accept. OpenAPI ignores this parameter: it takes the media types from the
+ * descriptions of the responses.
+ */
 const isAccept = (parameter: OpenApi.OpenAPISpecParameter) => parameter.in === "header" && parameter.name === "accept"
 
 /** Moves description and example from a parameter's schema to the parameter, because many tools read them only there. */
@@ -74,8 +78,8 @@ const finishedParameter = ({ name, schema, ...rest }: OpenApi.OpenAPISpecParamet
 }
 
 /**
- * Completes a request body. A missing body decodes as null, so a body is optional if its schema allows null. The document then
- * shows only the other alternative of the schema.
+ * Completes the description of a request body. The library decodes a missing body as null, so a body is optional if its schema allows
+ * null. For an optional body the document shows the schema without null.
  */
 const finishedBody = (operationId: string, { content }: OpenApi.OpenAPISpecRequestBody) => {
   const schema = content["application/json"]?.schema
@@ -102,13 +106,16 @@ const finishedResponse = (operation: Operation, status: number, { content = {}, 
   return { description: meaningsOf(description), headers, content: { ...content, "application/json": error } }
 }
 
-/** Additions to the security schemes: where to get the credential. */
+/** Descriptions of the security schemes, which say where a caller gets the credential. */
 const schemeDescriptions: Readonly<Record<string, Part>> = {
   apiKey: { description: "An API key (svc_live_…) from POST /v1/register or POST /v1/auth/api-keys" },
   bearer: { description: "The token of POST /v1/auth/login, valid for 24 hours", bearerFormat: "JWT" }
 }
 
-/** Completes the security schemes. Their names are case-insensitive (`Bearer`), but some generators know only lower case. */
+/**
+ * Completes the security schemes, and writes the names of HTTP schemes in lower case (`bearer`). The names are case-insensitive, but
+ * some generators know only lower case.
+ */
 const finishedSecuritySchemes = (schemes: Readonly<Record<string, Part>>) =>
   Rec.map(schemes, ({ scheme, ...rest }, name) => ({
     ...rest,
@@ -134,7 +141,10 @@ const withoutLoneAllOf = (part: Part): Part => {
   return member === undefined || second !== undefined ? part : { ...rest, ...member }
 }
 
-/** Removes `additionalProperties: false`. Responses may get more fields, and the service ignores unknown fields of most requests. */
+/**
+ * Removes `additionalProperties: false`, because later versions can add fields to responses, and because most endpoints ignore unknown
+ * fields of a request.
+ */
 const withoutClosing = (part: Part): Part => {
   const { additionalProperties, ...rest } = part
   return additionalProperties === false ? rest : part

@@ -62,8 +62,8 @@ export const makeCredentialOf = Effect.map(
 )
 
 /**
- * Creates a function that returns the pseudonym of a request's client. The pseudonym contains a keyed hash of the client's
- * address. Limits on signups and logins apply to each pseudonym.
+ * Creates a function that returns the pseudonym of a request's client. The pseudonym contains a keyed hash of the client's IP address.
+ * Limits on signups and logins apply to each pseudonym.
  */
 export const makeClientOf = Effect.zipWith(
   Identity,
@@ -160,8 +160,8 @@ export const layerReceiptReaderRequired = Layer.effect(
       return (yield* byToken(Redacted.make(token))).accountId
     })
 
-    // After a failure of one scheme the library tries the next one. It would ignore a wrong API key beside a valid access token. `identify`
-    // therefore checks both schemes itself, and returns a response instead of a failure.
+    // If one security scheme fails, the library tries the next scheme. A request with a wrong API key and a valid access token would
+    // therefore be accepted. `identify` prevents this: it checks both schemes itself, and returns a response instead of a failure.
     const identify = Effect.fnUntraced(function* <A, E, R>(httpEffect: Effect.Effect<A, E, R>) {
       const owner = yield* Effect.result(ownerOf)
       if (owner._tag === "Failure") return yield* refuseLogin(owner.failure)

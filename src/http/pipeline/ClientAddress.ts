@@ -1,4 +1,7 @@
-/** Finds the client address to which limits apply: the address of the socket, or the one that trusted proxies report (rule 39). */
+/**
+ * Finds the IP address of the client, to which limits apply (rule 39). Without trusted proxies it is the address of the socket,
+ * otherwise the address that the proxies report.
+ */
 import { Context, Option, Result } from "effect"
 import { NetAddress } from "effect/net"
 import type { HttpServerRequest } from "effect/http"
@@ -9,9 +12,10 @@ export class TrustedProxies extends Context.Service<TrustedProxies, { readonly c
 ) {}
 
 /**
- * Returns the client's network: its IPv4 address, or the /64 of its IPv6 address, because an IPv6 client owns a whole /64. Each trusted
- * proxy appends its client's address to X-Forwarded-For. With n trusted proxies the client's address is therefore the n-th entry from the
- * right; entries further left may be forged. If that entry is not an address (`203.0.113.077`, `unknown`), the socket's address is used.
+ * Returns the client's IPv4 address, or the /64 network of its IPv6 address, because an IPv6 client owns a whole /64. Each trusted
+ * proxy appends the address of its own client to X-Forwarded-For. With n trusted proxies the client's address is the n-th entry from
+ * the right. A client can forge the entries further left. If the n-th entry is not an address (`unknown`), the address of the socket is
+ * used.
  */
 export const clientNetwork = (request: HttpServerRequest.HttpServerRequest, trustedProxies: number): string => {
   const socket = networkOf(Option.getOrElse(request.remoteAddress, () => ""))

@@ -40,7 +40,7 @@ export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
 
   return (request: HttpServerRequest.HttpServerRequest, response: Response): Effect.Effect<Response> => {
     const { body, headers } = response
-    // Most responses, such as validations, are too short and return here.
+    // Most responses, such as validations, are too short for compression and are returned here.
     if (body._tag !== "Uint8Array" || body.contentLength < lengths.minimum || body.contentLength > lengths.maximum) {
       return Effect.succeed(response)
     }

@@ -1,4 +1,7 @@
-/** Responds to requests that do not match their schema with each invalid field and the reason (rules 11, 45). */
+/**
+ * Creates the response to a request that does not match its schema. The response lists each invalid field with the reason (rules 11,
+ * 45).
+ */
 import { Effect, Layer, Option, type Schema, SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiMiddleware } from "effect/http-api"
@@ -51,7 +54,10 @@ export const misspelled = (
     })
   )
 
-/** Returns the path and the message of each invalid field. `kind`, such as `payload`, replaces an empty path. */
+/**
+ * Returns the path and the message of each invalid field. An error without a path concerns the whole part of the request: `kind`, such
+ * as `payload`, names that part.
+ */
 export const fieldErrors = (kind: string, cause: Schema.SchemaError): ReadonlyArray<FieldError> =>
   formatIssues(cause.issue)
     .issues.slice(0, maxFields)

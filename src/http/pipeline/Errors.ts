@@ -42,7 +42,7 @@ export const codes = Struct.keys(statusOf)
 export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
 export type FieldError = typeof FieldError.Type
 
-/** Details of an error that a larger plan avoids: the limit of the plan, and where to get a larger one. */
+/** Details of an error for which a larger plan is the remedy: the limit of the caller's plan, and where to get a larger plan. */
 export const PlanDetails = Schema.Struct({
   plan: PlanName.annotate({ description: "The plan of the API key" }),
   limit: Schema.Int.annotate({ description: "Validations per month that the plan includes" }),
@@ -56,7 +56,7 @@ export const PlanDetails = Schema.Struct({
 })
 export type PlanDetails = typeof PlanDetails.Type
 
-/** Details of the error for an erased receipt: what remains of the receipt. */
+/** Details of the error for an erased receipt: the position of its event in the log, and the proof that the receipt was issued. */
 export const ErasedDetails = Schema.Struct({
   position: Schema.Int.annotate({ description: "Position of the receipt's event in the log" }),
   proof: Schema.NullOr(Schema.String).annotate({
@@ -87,7 +87,10 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
     })
   })
 
-/** Returns the schema of an error response with this status, for the declaration of an endpoint that returns these error codes with it. */
+/**
+ * Returns the schema of an error response, for the declaration of an endpoint. `codes` are the error codes that the endpoint returns
+ * with the HTTP status `status`.
+ */
 export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
   bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
 

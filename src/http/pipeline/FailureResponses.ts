@@ -176,7 +176,7 @@ const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, st
   const details = planDetails(yield* Site, { limit: standing.usage.limit, plan }, periodEnd)
   const problem = { message: `${message} for this month. Upgrade: ${details.upgrade_url}`, details }
   if (plan === "free") return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
-  // Negative if the month has ended since the call was counted.
+  // The number is negative if the month has ended since the call was counted.
   const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
   return { code: "RATE_LIMIT_EXCEEDED", ...problem, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem
 })

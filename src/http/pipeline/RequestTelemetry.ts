@@ -15,7 +15,10 @@ import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 
-/** A request whose telemetry has begun. `end` completes the telemetry and is called exactly once. It returns the effect that writes the log line, if any. */
+/**
+ * A request whose telemetry has begun. `end` completes the telemetry, and must be called exactly once. If the request needs a log line,
+ * `end` returns the effect that writes it.
+ */
 export interface WatchedRequest {
   readonly served: ServedRequest
   readonly span: Tracer.Span
@@ -31,7 +34,9 @@ export interface InboundRequest {
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
-/** Creates a function that begins a request's telemetry. It avoids effects, because its cost is part of every request. */
+/**
+ * Creates a function that begins a request's telemetry. The function runs without Effect, because it adds its cost to every request.
+ */
 export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const tracer = yield* Effect.tracer
@@ -69,14 +74,15 @@ export const make = Effect.gen(function* () {
       active.updateUnsafe(-1, context)
       const duration = durations(method, route, status, scheme, MutableRef.get(hints.isLive) ? "live" : "")
       duration.updateUnsafe(durationMs / 1000, context)
-      // An exemplar must link to an exported trace, and unsampled traces are exported only if they failed.
+      // An exemplar links to a trace, which must have been exported. An unsampled trace is exported only after a failure, so it gets no
+      // exemplar.
       if (span.sampled) {
         exemplars.note(duration, { traceId: span.traceId, value: durationMs / 1000, atMs: clock.currentTimeMillisUnsafe() })
       }
       if (span.sampled || status === null || status >= 500) {
         span.attribute("http.request.method", method)
         span.attribute("url.scheme", scheme)
-        // Set at the end, because the router has set the same attribute in another format.
+        // Overwrites the value of the router, which writes parameters as `:name` instead of `{name}`.
         if (route !== null) span.attribute("http.route", route)
         if (status !== null) span.attribute("http.response.status_code", status)
         if (status === null || status >= 500) span.attribute("error.type", errorTypeOf(status))

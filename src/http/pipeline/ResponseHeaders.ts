@@ -25,7 +25,8 @@ export const make = Effect.gen(function* () {
     if (traceId !== null) headers["x-trace-id"] = traceId
     // A response may be cached only if its endpoint sets Cache-Control.
     if (response.headers["cache-control"] === undefined) headers["cache-control"] = "no-store"
-    // Links to the documentation (RFC 8631). Only successful validations, the most frequent responses, have none.
+    // Adds links to the documentation (RFC 8631) to every response except successful validations, which are the most frequent
+    // responses.
     if (response.status !== 200 || standing === null || standing.window === null) headers["link"] = serviceLinks
     if (standing === null) return headers
     const { usage, window } = standing
@@ -35,7 +36,7 @@ export const make = Effect.gen(function* () {
     headers["x-service-usage"] = `${usage.used}/${usage.limit}`
     if (nearLimit(usage)) headers["x-service-upgrade"] = site.upgradeUrl
     if (window !== null) {
-      // draft-ietf-httpapi-ratelimit-headers-10, read 2026-11.
+      // The format of these headers is from draft-ietf-httpapi-ratelimit-headers-10 (read 2026-11).
       headers["ratelimit-policy"] = `"minute";q=${window.limit};w=${rateWindowSeconds}`
       headers["ratelimit"] = `"minute";r=${Math.max(0, window.remaining)};t=${window.resetSeconds}`
     }

@@ -18,14 +18,15 @@ export const makeResponseHints = (): ResponseHints => ({
   isLive: MutableRef.make(false)
 })
 
-/** The data of the current request. Code outside of a request writes to the default, which is never read. */
+/** The hints of the current request. Code that runs outside of a request writes to the default value, which no code reads. */
 export const ResponseHints = Context.Reference<ResponseHints>("vatproof/http/pipeline/ResponseHints", {
   defaultValue: makeResponseHints
 })
 
 /**
- * Runs `work`, which counts a call, and then sets the counted usage for the response headers. `work` gets a separate reference that is
- * null until the call is counted, because `KeyRequired` has already set `hints.standing` to the usage before the call.
+ * Runs `work`, which counts a call and stores the new usage in `standing`. Then copies this usage to `hints.standing`, for the response
+ * headers. `standing` is null until the call is counted. `hints.standing` cannot show this, because the authentication has already set
+ * it to the usage before the call.
  */
 export const counting = <A, E, R>(work: (standing: MutableRef.MutableRef<Standing | null>) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(ResponseHints, (hints) => {

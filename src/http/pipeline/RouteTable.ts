@@ -5,7 +5,7 @@ import { Context, Result } from "effect"
 export interface Route {
   readonly path: string
   readonly method: string
-  /** True for a GET that is charged. It does not support HEAD, because clients may repeat HEAD freely. */
+  /** True for a GET that is charged. Its path does not support HEAD, because clients expect that a HEAD is safe to repeat. */
   readonly isCharged?: boolean
 }
 
@@ -35,7 +35,7 @@ export const makeRouteTable = (routes: ReadonlyArray<Route>): RouteTable["Servic
   }
 }
 
-/** Decodes the percent-escapes of a path, as the router does. Returns a path that cannot be decoded unchanged. */
+/** Decodes the percent-escapes of a path, as the router does. If a path cannot be decoded, returns it unchanged. */
 const unescaped = (path: string) =>
   path.includes("%")
     ? Result.getOrElse(

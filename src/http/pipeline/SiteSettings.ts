@@ -5,7 +5,7 @@ export interface SiteSettings {
   readonly serviceName: string
   /** The service's URL for callers, without a final slash. */
   readonly publicUrl: string
-  /** URL where a caller gets a larger plan. */
+  /** URL of the page that tells callers how to get a larger plan. */
   readonly upgradeUrl: string
   /** The operator's address, as a `mailto:` or `https:` URI; null if the operator publishes none. */
   readonly contact: string | null

@@ -3,7 +3,10 @@ import type { Attachment, Block, Fact, ReceiptDocument, Section } from "#domain/
 import { escape, makePage, type Page, type Sha256 } from "#http/site/Page.ts"
 import { receiptStyle } from "#http/receipts/ReceiptStyle.ts"
 
-/** Returns the page of a receipt. With `pdfUrl` it has a link to the PDF, for browsers, which cannot request the PDF by a header. */
+/**
+ * Returns the page of a receipt. `pdfUrl` adds a link to the PDF, because a person with a browser cannot set the header Accept to
+ * request the PDF.
+ */
 export const receiptPage = (document: ReceiptDocument, sha256Hex: Sha256, pdfUrl?: string): Page => {
   const { language, receiptId, title } = document
   const style = `${receiptStyle}${pageNumbers(document)}`

@@ -38,7 +38,10 @@ export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const pdf = yield* ReceiptPdf
 
-  /** Returns the page or the PDF. The limit of concurrent PDFs applies to each `readerId`. `pdfUrl` is the link to the PDF on the page. */
+  /**
+   * Returns the page or the PDF of a receipt. Each `readerId` has its own limit of concurrent PDFs. `pdfUrl` is the link to the PDF on
+   * the page.
+   */
   const show = Effect.fnUntraced(function* (
     readerId: string,
     record: ReceiptRecord,

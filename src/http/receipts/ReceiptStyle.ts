@@ -1,4 +1,4 @@
-/** CSS of a receipt's page, in addition to that of all pages. Most of it is for printing. */
+/** CSS of the page of a receipt, in addition to the CSS of all pages. Most rules are for printing. */
 
 export const receiptStyle = `
 h1{margin:0}

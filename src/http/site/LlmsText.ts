@@ -73,7 +73,10 @@ const callOf = ({ body, description, id, inputs, isOpen, method, path, replies, 
   ].join("\n\n")
 }
 
-/** Returns the fields and an example of a body. Returns nothing for an error body, because the introduction describes it once. */
+/**
+ * Returns the fields and an example of a body. Returns nothing for an error body, because the introduction describes the body of all
+ * errors.
+ */
 const bodyOf = ({ examples, fields, mediaType }: Body) => {
   const [example] = examples
   const isError = fields.some(({ name }) => name === "error.code")

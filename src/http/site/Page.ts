@@ -10,13 +10,13 @@ export interface PageParts {
   readonly title: string
   /** The content of `<main>`, as HTML. */
   readonly main: string
-  /** CSS in addition to that of all pages. */
+  /** CSS of this page, in addition to the CSS of all pages. */
   readonly style?: string
-  /** Allows the page to send forms to this service. */
+  /** True if the page may send forms to this service. */
   readonly hasForm?: boolean
   /** The only script of the page. It may send requests only to this service. */
   readonly script?: string
-  /** Description and icon of a page that search engines may list. A page without them forbids listing. */
+  /** Description and icon of a page in search results. A page without this field tells search engines not to list it. */
   readonly listed?: { readonly description: string; readonly icon: string }
 }
 
@@ -76,7 +76,10 @@ const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", 
 /** Escapes text for the content of elements and for quoted attributes. */
 export const escape = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? character)
 
-/** Returns the response with a page. Browsers send no referrer from it, because its URL may contain a secret. */
+/**
+ * Returns the response with a page. Its headers forbid browsers to send the URL of the page as a referrer, because the URL may contain
+ * a secret.
+ */
 export const respond = ({ html, language, policy }: Page, headers: Readonly<Record<string, string>> = {}, status = 200) =>
   HttpServerResponse.text(html, {
     status,

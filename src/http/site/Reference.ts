@@ -75,7 +75,7 @@ export interface Reply {
   readonly bodies: ReadonlyArray<Body>
 }
 
-/** An operation. A request needs one of the security `schemes`; with `isOpen` they are optional. */
+/** An operation. A request must use one of the security `schemes`, unless `isOpen` is true. */
 export interface Call {
   readonly id: string
   readonly method: string

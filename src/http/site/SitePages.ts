@@ -22,7 +22,7 @@ export const cacheable = { "cache-control": "private, max-age=3600" }
 /** Headers of status pages and form results, which must not be cached. */
 const uncacheable = { "cache-control": "no-store" }
 
-/** How long a copy of security.txt is valid (RFC 9116, 2.5.5, read 2026-11: less than a year). */
+/** How long a copy of security.txt is valid. RFC 9116, 2.5.5 (read 2026-11) recommends less than a year. */
 const securityTextLifetime = Duration.days(180)
 
 /** The icon of the pages: a tick in a square. */

@@ -1,4 +1,7 @@
-/** Serves GET /health and GET /v1/status by plain routes. */
+/**
+ * Serves GET /health and GET /v1/status. Both routes are added to the router directly, because the decoding by `HttpApiBuilder` costs
+ * too much CPU time.
+ */
 import { Clock, DateTime, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"

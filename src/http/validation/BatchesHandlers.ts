@@ -82,7 +82,10 @@ const makeResults = Effect.gen(function* () {
   const { results } = yield* Batches
   const cursors = yield* Cursor.make
 
-  /** Streams the results up to the first item that is not in the log yet. It reads a page when the client has received the previous one. */
+  /**
+   * Streams the results up to the first item that is not in the log yet. Reads each page from the database after the client has
+   * received the previous page.
+   */
   const allOf = ({ batchId, items }: BatchFacts) =>
     Stream.paginate(0, (first) =>
       Effect.map(results(batchId, first, batchItems.chunk), (page) => {
@@ -101,7 +104,10 @@ const makeResults = Effect.gen(function* () {
     return HttpServerResponse.jsonUnsafe({ data, next_cursor }, { headers: negotiated })
   })
 
-  /** Responds with all results in a text format. The last line says whether every item has a result and no result is pending. */
+  /**
+   * Responds with all results in a text format. The last line says whether the results are complete: every item is in the response, and
+   * no item is pending.
+   */
   const respondWith = (contentType: string, batch: BatchFacts, format: LineFormat) =>
     Effect.sync(() => {
       let [count, pending] = [0, 0]
@@ -194,7 +200,9 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/** The assumptions of `estimated_end`: concurrent calls per member state, and the duration of a call. */
+/**
+ * The assumptions from which `estimated_end` is computed: the number of concurrent calls per member state, and the duration of a call.
+ */
 const assumed = { concurrency: 10, call: Duration.seconds(1) }
 
 /** Returns the JSON of a batch. */
@@ -203,7 +211,8 @@ const shown = (caller: KeyCaller, batch: BatchRecord) =>
     const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, isPaused, items, malformed } = batch
     const { cancelled, expired, final, longestQueue, open, pending } = counts
     const resets = DateTime.formatIso(caller.period.end)
-    // The member states of items that are not in the log yet are unknown. The estimate adds all of them to the longest queue.
+    // The member state of an item is unknown until the item is in the log. The estimate adds all such items to the member state with
+    // the longest queue.
     const remainingMs = Math.ceil((longestQueue + pending - open) / assumed.concurrency) * Duration.toMillis(assumed.call)
     const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))
     return {

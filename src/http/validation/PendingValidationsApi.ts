@@ -151,7 +151,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
         errorBody(503, ["SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE"])
       ]
     })
-      // An unknown field is an error, because the service would ignore a misspelled field silently (rule 11).
+      // An unknown field is an error, because the service would otherwise silently ignore a misspelled field (rule 11).
       .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
       .annotateMerge(
         OpenApi.annotations({

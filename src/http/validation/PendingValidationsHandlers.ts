@@ -109,7 +109,10 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/** Maximum of Retry-After, in seconds. A validation that waits for the quota of the next month is tried earlier if the plan changes. */
+/**
+ * Maximum of Retry-After, in seconds. A validation can wait for the quota of the next month, but a change of the plan lets it continue
+ * earlier. Clients should therefore ask again before the next month.
+ */
 const longestRetryAfter = Duration.toSeconds(longestWait)
 
 const secondsUntil = (moment: DateTime.Utc) =>

@@ -134,7 +134,7 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
       "With company data the request is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
       "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, the header `Warning` says so, and the answer is charged. " +
       "`Idempotency-Key` needs an API key. With it the validation also gets an id, and `GET /v1/validations` lists it.",
-    // The library cannot declare a security scheme as optional.
+    // Declares the API key as optional. The library has no other way to declare an optional security scheme.
     override: { security: [{}, { apiKey: [] }] }
   })
 )

@@ -4,8 +4,8 @@ import { Option, Schema } from "effect"
 const longest = 255
 
 /**
- * Returns the value of the header. The draft requires quotation marks around the value (a String of RFC 8941); most clients send none, so
- * both forms are accepted. Returns none for characters other than printable ASCII, and for fewer than `shortest` or more than 255 characters.
+ * Returns the value of the header; None if it is invalid. The draft requires quotation marks around the value (a String of RFC 8941),
+ * but most clients omit them, so both forms are accepted. A valid value has `shortest` to 255 characters of printable ASCII.
  */
 export const parse = (header: string, shortest = 1): Option.Option<string> => {
   const quoted = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/u.exec(header)?.[1]?.replace(/\\(.)/gu, "$1")

@@ -1,4 +1,7 @@
-/** Content negotiation: selects the offer that the client prefers (RFC 9110, 12.4 and 12.5; RFC 4647, 3.4; read 2026-11). */
+/**
+ * Content negotiation: selects the offer that the client prefers (RFC 9110, 12.4 and 12.5; RFC 4647, 3.4; read 2026-11). An offer is a
+ * media type, content coding or language that the service can send.
+ */
 import { Array as Arr, Option, Order } from "effect"
 
 /** One entry of an Accept header: its range in lower case, such as `text/*`, and its quality from 0 to 1. */
@@ -7,7 +10,10 @@ interface Preference {
   readonly quality: number
 }
 
-/** The rank of an offer for the client: its quality from 0 (rejected) to 1, and how precisely the header names it (0: by `*`). */
+/**
+ * The rank of an offer for the client: its quality from 0 (rejected) to 1, and how precisely the header names the offer (0: only by a
+ * wildcard).
+ */
 interface Rank {
   readonly quality: number
   readonly precision: number
@@ -16,8 +22,8 @@ interface Rank {
 const weight = /^\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*$/iu
 
 /**
- * Parses the entries of a header. Ignores malformed entries, and parameters other than `q`. Returns the range `all` without a header,
- * because the client then accepts everything.
+ * Parses the entries of a header. Ignores malformed entries, and parameters other than `q`. If the header is missing, the client
+ * accepts everything, so the function returns only the range `all`.
  */
 const preferences = (header: string | undefined, all: string): ReadonlyArray<Preference> => {
   if (header === undefined || header.trim() === "") return [{ range: all, quality: 1 }]
@@ -43,7 +49,10 @@ const best = <Offer extends string>(offers: ReadonlyArray<Offer>, rankOf: (offer
 
 const notNamed: Rank = { quality: 0, precision: 0 }
 
-/** Returns the media type that the client prefers; none if it accepts no offer. The most precise range that covers a type decides about it. */
+/**
+ * Returns the media type that the client prefers; none if the client accepts no offer. If several ranges match a media type, the most
+ * precise range determines its quality.
+ */
 export const mediaType = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -58,7 +67,7 @@ export const mediaType = <Offer extends string>(
   })
 }
 
-/** Returns the content coding that the client prefers; none if it accepts no offer or sends no header. */
+/** Returns the content coding that the client prefers; none if the client accepts no offer or sends no header. */
 export const contentCoding = <Offer extends string>(
   header: string | undefined,
   offers: ReadonlyArray<Offer>
@@ -71,7 +80,10 @@ export const contentCoding = <Offer extends string>(
   })
 }
 
-/** Returns the language that the client prefers; the first offer if it accepts none. `de-AT` accepts `de` too, unless the header rejects `de` (`de;q=0`). */
+/**
+ * Returns the language that the client prefers. If the client accepts no offered language, returns the first offer. `de-AT` in the
+ * header accepts `de` too, unless the header rejects `de` (`de;q=0`).
+ */
 export const language = <Offer extends string>(
   header: string | undefined,
   offers: readonly [Offer, ...ReadonlyArray<Offer>]

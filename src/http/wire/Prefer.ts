@@ -1,9 +1,12 @@
-/** Reads the header Prefer (RFC 7240, read 2026-11): whether the client accepts a later answer, and how long the service waits for the answer first. */
+/**
+ * Reads the header Prefer (RFC 7240, read 2026-11). `respond-async` means that the client accepts a response without the answer.
+ * `wait=n` sets the number of seconds that the service waits for the answer first.
+ */
 import { Duration } from "effect"
 
 /**
- * Returns how long the service waits for an answer before it accepts the request without one. Returns null if the client accepts no later
- * answer.
+ * Returns how long the service waits for an answer before it responds without the answer. Returns null if the client does not accept
+ * such a response.
  */
 export const asyncWait = (header: string | undefined, longestSeconds: number): Duration.Duration | null => {
   const preferences = (header ?? "").split(",").map((part) => (part.split(";", 1)[0] ?? "").trim().toLowerCase())
