@@ -16,7 +16,7 @@ import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
 
-/** Returns the message of an error; for a failed SQL statement the message of the database. */
+/** Returns the message of an error. For a failed SQL statement it is the message of the database. */
 const sentenceOf = (error: unknown) => {
   if (isSqlError(error)) return `The database rejected the command: ${causeOf(error)}`
   return Predicate.isError(error) ? error.message : String(error)
@@ -40,8 +40,8 @@ const report = (cause: Cause.Cause<unknown>) => {
 }
 
 /**
- * The error message of a failed write to stdout, or null. A closed pipe (EPIPE) is not an error. A command with lost output must fail,
- * because the output may be a key that is shown only once.
+ * The error message of a failed write to stdout, or null. A closed pipe (EPIPE) is not an error. A command whose output is lost must
+ * fail, because the output can be a key that is shown only once.
  */
 const outputError = MutableRef.make<string | null>(null)
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

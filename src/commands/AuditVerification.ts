@@ -23,7 +23,7 @@ import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/ExportE
 /** The verification found defects in the log. The command then ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
 
-/** Maximum number of findings in the text output. With --json the command prints up to a thousand. */
+/** Maximum number of findings in the text output. With --json the command prints up to a thousand findings. */
 const maxShown = 50
 
 const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>

@@ -6,7 +6,7 @@ import { type AuditorEntry, Auditors } from "#domain/audit/Auditors.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 
-/** Maximum lifetime of an auditor's token in days: three years. A token is for one audit. */
+/** Maximum lifetime of an auditor's token in days: three years. A token is meant for a single audit. */
 const maxDays = 1_096
 
 const add = Command.make(

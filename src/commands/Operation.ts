@@ -42,7 +42,10 @@ export const operate = <A, E, R>(command: Effect.Effect<A, E, R>) => quietly(Eff
 export const quietly = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   command.pipe(Effect.provideService(References.MinimumLogLevel, "Warn"), Effect.provideService(Logger.LogToStderr, true))
 
-/** Matches email and IP addresses, which a reason must not contain: events are never erased. */
+/**
+ * Matches email and IP addresses. The reason of a command must not contain them, because events, which record the reason, are never
+ * erased.
+ */
 const address = /@|\b\d{1,3}(?:\.\d{1,3}){3}\b/u
 const maxReason = 200
 

@@ -5,7 +5,7 @@
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
 import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
 
-/** The file has an unknown format. */
+/** The content of a file is not JSON or not an event. */
 class UnusableFile extends Schema.TaggedError<UnusableFile>()("UnusableFile", { message: Schema.String }) {}
 
 const readJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))

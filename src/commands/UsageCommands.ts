@@ -1,4 +1,4 @@
-/** `vatproof usage …`: shows the usage and verifies that it was counted exactly. */
+/** `vatproof usage …`: shows the usage of API keys, and verifies that all meters match the events. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { AccountDirectory, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"

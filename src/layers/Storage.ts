@@ -37,7 +37,7 @@ import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** Sends mails through the server of SMTP_URL. Without this setting, writes them to a folder. */
+/** Sends mails through the server of SMTP_URL. Without this setting, writes the mails to a folder. */
 const mailer = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig

@@ -5,7 +5,10 @@ import * as Page from "#http/site/Page.ts"
 export const languages = ["en", "de"] as const
 export type Language = (typeof languages)[number]
 
-/** The result of setting a password. `common` means that the password is too common; `unusable` and `expired` concern the link. */
+/**
+ * The result of setting a password. `common` means that the password is too common. `unusable` means that the link is invalid, and
+ * `expired` that it has expired.
+ */
 export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailable"
 
 const texts = {

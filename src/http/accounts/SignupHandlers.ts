@@ -30,7 +30,7 @@ export const layer = HttpApiBuilder.group(
     /** Handles GET and POST: verifies the token of a mail, and responds with JSON or, to a browser, with a page. */
     const verify = Effect.fnUntraced(function* (token: string) {
       const request = yield* HttpServerRequest.HttpServerRequest
-      // Mail scanners open links with HEAD, which must not change anything (RFC 9110, 9.3.2).
+      // A HEAD only checks the token: mail scanners open links with HEAD, which must not change anything (RFC 9110, 9.3.2).
       const run = request.method === "HEAD" ? verification.check : verification.verify
       const outcome = run(Redacted.make(token))
       if (!Negotiation.prefersPage(request.headers["accept"])) {

@@ -225,7 +225,7 @@ const checkpoint = HttpApiEndpoint.get("checkpoint", "/v1/audit/checkpoint", {
 )
 
 const tile = HttpApiEndpoint.get("tile", "/v1/audit/tile/*", {
-  // `TilePaths` replaces this parameter in the OpenAPI document.
+  // The path of the tile. `TilePaths` replaces this parameter in the OpenAPI document.
   params: { "*": Schema.String },
   success: bytes,
   error: [notFound, unavailable]

@@ -163,7 +163,10 @@ const withInt64 = (part: Part): Part => {
 /** The results of a company-data comparison, as words and letters (rule 28). Their enums never get new values. */
 const closedValues = new Set<unknown>([...MatchWord.literals, ...MatchLetter.literals])
 
-/** Replaces an enum that may get more values by `x-extensible-enum`, because generated clients reject values outside of an `enum`. */
+/**
+ * Writes `x-extensible-enum` in place of `enum` where later versions can add values. Generated clients would reject a value that is not
+ * in an `enum`.
+ */
 const withOpenEnum = (part: Part): Part => {
   const { enum: values, ...rest } = part
   const isOpen = part["type"] === "string" && Array.isArray(values) && !values.every((value) => closedValues.has(value))

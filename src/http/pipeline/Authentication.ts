@@ -1,4 +1,4 @@
-/** Authenticates requests by API key or access token, and identifies clients without a key by their address (rules 12, 14). */
+/** Authenticates requests by API key or access token, and identifies clients without an API key by their IP address (rules 12, 14). */
 import { Context, Effect, Layer, MutableRef, Redacted, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
@@ -113,8 +113,8 @@ export class LoginRequired extends HttpApiMiddleware.Service<LoginRequired, { pr
 ) {}
 
 /**
- * Returns the response to a failed authentication. For an invalid access token the response has WWW-Authenticate (RFC 9110,
- * 15.5.2). For an API key it has none, because API keys have no registered scheme.
+ * Returns the response to a failed authentication. If the access token is invalid, the response has the header WWW-Authenticate (RFC
+ * 9110, 15.5.2). If the API key is invalid, the header is missing, because API keys have no registered scheme.
  */
 const refuseLogin = (failure: FailureResponses.Failure) =>
   Effect.map(FailureResponses.failureResponse(failure), (refusal) =>

@@ -19,7 +19,8 @@ type Response = HttpServerResponse.HttpServerResponse
 
 /** Creates a function that returns the response, compressed if possible. */
 export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
-  // Compressed bodies by their uncompressed bytes. A static document has the same bytes object in each response, so it is compressed once.
+  // Caches compressed bodies, by the object with the uncompressed bytes. A static document has the same object in each response, so it
+  // is compressed once.
   const compressedBodies = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
   let running = 0
 

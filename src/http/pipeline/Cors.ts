@@ -3,7 +3,7 @@ import { Context, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RouteTable } from "#http/pipeline/RouteTable.ts"
 
-/** The allowed origins: `https://app.example.com`, or `*` for all. */
+/** The allowed origins, such as `https://app.example.com`. `*` allows all origins. */
 export const CorsOrigins = Context.Reference<ReadonlyArray<string>>("vatproof/http/pipeline/CorsOrigins", {
   defaultValue: () => []
 })

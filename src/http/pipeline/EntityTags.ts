@@ -8,7 +8,7 @@ const headersOf304 = ["cache-control", "vary"]
 
 /** Creates a function that adds an ETag to a cacheable response or replaces the response by a 304. Other responses stay unchanged. */
 export const make = Effect.map(Crypto, ({ sha256Hex }) => {
-  // ETags by body. A static document has the same body object in each response, so its ETag is computed once.
+  // Caches ETags by body object. A static document has the same body object in each response, so its ETag is computed once.
   const tags = new WeakMap<object, string>()
 
   return (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) => {

@@ -128,8 +128,8 @@ const unroutable = {
 } as const satisfies Record<string, Problem>
 
 /**
- * Returns status, headers and body of the response to a request that Node's HTTP server rejects. A plain function, because Node
- * reports these requests outside of Effect.
+ * Returns status, headers and body of the response to a request that Node's HTTP server rejects. It is not an Effect, because event
+ * handlers of Node call it outside of Effect.
  */
 export const unroutableResponse = (reason: keyof typeof unroutable, requestId: string) => {
   const { headers, json, status } = partsOf(unroutable[reason], requestId)
@@ -173,7 +173,7 @@ export const evidenceAltered: Problem = {
   message: "The stored evidence differs from the signed evidence, so it is not served; the operator is alerted"
 }
 
-/** The error of a request beyond the limit of requests in flight. */
+/** The error for a request that exceeds the maximum number of requests in flight. */
 export const overloaded: Problem = {
   code: "SERVICE_UNAVAILABLE",
   message: "The server is overloaded; retry after 2 seconds",

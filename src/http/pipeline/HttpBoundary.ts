@@ -1,6 +1,7 @@
 /**
- * Wraps all routes. Adds the request id, the caller's usage and the rate limit to every response (rules 5, 41). Creates the error response
- * where no endpoint does: unknown paths, unsupported methods and media types, bodies that are too large, defects (rules 10, 44).
+ * Wraps all routes. Adds the request id, the caller's usage and the rate limit to every response (rules 5, 41). Creates the error
+ * responses that no endpoint creates: for unknown paths, unsupported methods and media types, bodies that are too large, and defects
+ * (rules 10, 44).
  */
 import { Cause, Context, Effect, MutableRef, Option, Redacted, Schema } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -34,7 +35,7 @@ const make = Effect.gen(function* () {
   const problemFor = yield* makeProblemFor
   let inFlight = 0
 
-  /** Returns the response of the app. Failures and the library's own error responses become JSON errors. */
+  /** Returns the response of the routes (`app`). Replaces failures and the library's own error responses by JSON errors. */
   const answer = (request: HttpServerRequest.HttpServerRequest, app: App) => {
     const preflight = request.method === "OPTIONS" ? cors.preflight(request) : null
     if (preflight !== null) return Effect.succeed(preflight)

@@ -26,7 +26,7 @@ const windowMs = 10_000
 export const make = Effect.map(AccessLog, (logsAll) => {
   const kinds = new Map<string, { until: number; suppressed: number }>()
 
-  /** Returns the number of lines of this kind that were omitted since the last one; null if this line is omitted too. */
+  /** Returns the number of lines of this kind that were omitted since the last logged line; null if this line is omitted too. */
   const admit = (kind: string, now: number): number | null => {
     const entry = kinds.get(kind) ?? { until: 0, suppressed: 0 }
     kinds.set(kind, entry)

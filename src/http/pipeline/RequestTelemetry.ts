@@ -103,7 +103,7 @@ const pathOf = (url: string) => {
 /** Returns the `error.type` of a failed request. A status of null means that the client disconnected before the response. */
 const errorTypeOf = (status: number | null) => (status === null ? "client_left" : String(status))
 
-/** Creates a function that returns the series of a metric by its labels. Each series is made once. */
+/** Creates a function that returns the series of a metric with the given labels. Each series is created once and then reused. */
 const makeSeries = <Labels extends ReadonlyArray<string | null | number>, M>(make: (...labels: Labels) => M) => {
   const known = new Map<string, M>()
   return (...labels: Labels): M => {

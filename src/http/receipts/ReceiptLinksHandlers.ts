@@ -76,7 +76,8 @@ export const layer = HttpApiBuilder.group(
         const mediaType = format === undefined ? ReceiptRepresentations.linkedTypeOf(headers) : typeOfFormat[format]
         const shown = Effect.gen(function* () {
           const record = yield* links.open(Redacted.make(params.token))
-          // All links of an account share one limit of concurrent PDFs. Each API key of the account has its own limit.
+          // All links of an account share one limit of concurrent PDFs. Requests with an API key count towards the key's own limit
+          // instead.
           return yield* show(record.accountId, record, headers, { mediaType, pdfUrl })
         })
         const refused = Effect.fnUntraced(function* (problem: Errors.Problem) {

@@ -10,7 +10,7 @@ export type FormOutcome =
   | { readonly _tag: "Validated"; readonly input: string; readonly validation: Validation }
   | { readonly _tag: "Refused"; readonly input: string; readonly message: string; readonly isOutage: boolean }
 
-/** The VAT ID of all examples. The sandbox answers that it is valid. */
+/** The VAT ID in all examples of the pages. The sandbox answers that this VAT ID is valid. */
 export const sampleVatId = "ATU12345678"
 
 const style = `

@@ -1,4 +1,4 @@
-/** Reads batches as CSV (RFC 4180). Cells must not contain line breaks: each line is a row, and an error names the line. */
+/** Reads batches as CSV (RFC 4180). Cells must not contain line breaks, so each line is a row, and an error can name its line. */
 import { Result } from "effect"
 import { done, type MakeReader } from "#http/validation/BatchItems.ts"
 

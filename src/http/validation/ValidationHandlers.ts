@@ -19,7 +19,7 @@ import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
-/** The warning of a stale answer, which is served if no source is available (RFC 7234, 5.5.1). */
+/** The warning of a stale answer (RFC 7234, 5.5.1). The service sends a stale answer from the cache if no source is available. */
 const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
 /** The warning of a charged confirmation that compared nothing (rule 29). */
 const uncomparedHeaders = {

@@ -12,7 +12,10 @@ export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidC
 
 const form = /^([0-9a-z]{1,11})\.([0-9a-f]{32})$/u
 
-/** Creates the functions for cursors. `list` names a list with its owner and filters; a cursor of one list is invalid for another. */
+/**
+ * Creates the functions that encode and decode cursors. `list` is the name of a list, and includes its owner and filters. A cursor is
+ * valid only for the list for which it was encoded.
+ */
 export const make = Effect.map(KeyedHash, (hash) => {
   const signatureOf = (list: string, position: string) => hash.of("cursor", `${list}/${position}`).slice(0, 32)
   return {
