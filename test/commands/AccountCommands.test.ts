@@ -16,7 +16,7 @@ const planChanges = (accountId: string) =>
 
 // Uses its own database, because the lists must not contain accounts of other test files.
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof", (it) => {
-  it.effect("account list shows the newest accounts first, page by page", function* () {
+  it.effect("`account list` shows the newest accounts first, page by page", function* () {
     yield* register("list-1@example.com")
     yield* register("list-2@example.com")
     yield* register("list-3@example.com")
@@ -32,7 +32,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.strictEqual(enterprise.accounts[0]?.email, "list-1@example.com")
   })
 
-  it.effect("account list aligns its columns", function* () {
+  it.effect("`account list` aligns its columns", function* () {
     yield* register("people@example.com")
     const { output } = yield* command("account", "list")
     const [head = "", row = ""] = output.split("\n")
@@ -44,7 +44,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.strictEqual(head.indexOf("EMAIL"), row.indexOf("people@"))
   })
 
-  it.effect("account show finds an account by its user_id or by its email address, in upper or lower case", function* () {
+  it.effect("`account show` finds an account by its user_id or by its email address, in upper or lower case", function* () {
     yield* register("Show.Me@example.com")
     const byEmail = yield* showAccount("SHOW.ME@EXAMPLE.COM")
     assert.deepStrictEqual(
@@ -57,7 +57,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
   })
 
   it.effect(
-    "account show and account plan accept an agent id, and fail with a list of the accounts if several have it",
+    "`account show` and `account plan` accept an agent id, and fail with a list of accounts if several accounts have that agent id",
     function* () {
       const { post } = yield* RunningService.RunningService
       yield* post("/v1/register", { agent_id: "Invoice agent/2.1" })
@@ -75,7 +75,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     }
   )
 
-  it.effect("account plan applies upgrades and downgrades at once, and records each as an event", function* () {
+  it.effect("`account plan` applies upgrades and downgrades at once, and records each as an event", function* () {
     const { validate } = yield* RunningService.RunningService
     const key = yield* register("plan@example.com")
     const { user_id } = yield* showAccount("plan@example.com")
@@ -107,7 +107,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     ])
   })
 
-  it.effect("account plan records no event if the plan is unchanged", function* () {
+  it.effect("`account plan` records no event if the plan is unchanged", function* () {
     yield* register("same@example.com")
     const { user_id } = yield* showAccount("same@example.com")
     const { output } = yield* command("account", "plan", "same@example.com", "free", ...why)

@@ -9,42 +9,45 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
-  it.effect("exports a folder that audit verify accepts, with a valid index.xml for the tax authorities' programs", function* () {
-    const { apiKey, directory } = yield* Exported
-    assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
-    // The export has company names and addresses, so other users of the machine must not read it.
-    assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
-    assert.sameMembers(readdirSync(directory), [
-      "README.txt",
-      "checkpoint",
-      "events.csv",
-      "events.ndjson",
-      "index.dtd",
-      "index.xml",
-      "keys",
-      "keys.csv",
-      "leaves.txt",
-      "manifest.json",
-      "personal",
-      "plans.csv",
-      "proofs",
-      "receipts",
-      "receipts.csv",
-      "verifications.csv"
-    ])
-    assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "index.dtd").text), [])
-    const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
-    assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
-    assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
-    // Each receipt and the API key have a proof.
-    assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
-    const prefix = `"${apiKey.slice(0, 12)}"`
-    const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(
-      (name) => file(directory, name).text.split(prefix).length - 1
-    )
-    assert.deepStrictEqual(named, [5, 5, 1])
-  })
+layer(testLayer, { excludeTestServices: true })("`vatproof audit`", (it) => {
+  it.effect(
+    "exports a folder that `audit verify` accepts, with a valid index.xml for the tax authorities' programs",
+    function* () {
+      const { apiKey, directory } = yield* Exported
+      assert.deepStrictEqual(yield* verify(directory), { ok: true, findings: [] })
+      // The export has company names and addresses, so other users of the machine must not read it.
+      assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
+      assert.sameMembers(readdirSync(directory), [
+        "README.txt",
+        "checkpoint",
+        "events.csv",
+        "events.ndjson",
+        "index.dtd",
+        "index.xml",
+        "keys",
+        "keys.csv",
+        "leaves.txt",
+        "manifest.json",
+        "personal",
+        "plans.csv",
+        "proofs",
+        "receipts",
+        "receipts.csv",
+        "verifications.csv"
+      ])
+      assert.deepStrictEqual(invalidities(file(directory, "index.xml").text, file(directory, "index.dtd").text), [])
+      const [header = ""] = file(directory, "receipts.csv").text.split("\r\n")
+      assert.match(header, /^"position";"recorded_on";"recorded_at";"receipt_id";/u)
+      assert.include(file(directory, "personal/personal.csv").text, '"Müller & ""Söhne""; GmbH"')
+      // Each receipt and the API key have a proof.
+      assert.lengthOf(readdirSync(join(directory, "proofs")), 6)
+      const prefix = `"${apiKey.slice(0, 12)}"`
+      const named = ["verifications.csv", "receipts.csv", "keys.csv"].map(
+        (name) => file(directory, name).text.split(prefix).length - 1
+      )
+      assert.deepStrictEqual(named, [5, 5, 1])
+    }
+  )
 
   it.effect("rejects an export whose checkpoint or manifest was changed", function* () {
     const { directory, folder } = yield* Exported
@@ -63,7 +66,7 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     }
   })
 
-  it.effect("exports the events of a period, which are verified with the checkpoint of the whole log", function* () {
+  it.effect("exports the events of a period, and verifies that export with the checkpoint of the whole log", function* () {
     const { folder } = yield* Exported
     const sql = yield* SqlClient.SqlClient
     const rows = yield* SqlSchema.findAll({
@@ -115,35 +118,38 @@ layer(testLayer, { excludeTestServices: true })("vatproof audit", (it) => {
     assert.isFalse((yield* verify(out)).ok)
   })
 
-  it.effect("verifies one receipt with its proof file and event file, or with the service's response", function* () {
-    const { apiKey, directory, folder } = yield* Exported
-    const { get } = yield* RunningService.RunningService
-    const proof = join(directory, first(directory, "proofs"))
-    const event = join(directory, first(directory, "receipts"))
-    const good = yield* command("audit", "verify", "--proof", proof, "--event", event, "--key", key)
-    assert.deepStrictEqual([good.failure, good.output.includes("Proved")], [null, true])
-    const alone = yield* command("audit", "verify", "--proof", proof, "--key", key)
-    assert.match(alone.output, /Proved.*\n.*data_sha256/u)
+  it.effect(
+    "verifies one receipt, given as two files of an export (proof and event) or as the service's response with the proof",
+    function* () {
+      const { apiKey, directory, folder } = yield* Exported
+      const { get } = yield* RunningService.RunningService
+      const proof = join(directory, first(directory, "proofs"))
+      const event = join(directory, first(directory, "receipts"))
+      const good = yield* command("audit", "verify", "--proof", proof, "--event", event, "--key", key)
+      assert.deepStrictEqual([good.failure, good.output.includes("Proved")], [null, true])
+      const alone = yield* command("audit", "verify", "--proof", proof, "--key", key)
+      assert.match(alone.output, /Proved.*\n.*data_sha256/u)
 
-    const edited = join(folder, "edited.json")
-    writeFileSync(edited, readFileSync(event, "utf8").replace("DE123456789", "DE123456780"))
-    const bad = yield* command("audit", "verify", "--proof", proof, "--event", edited, "--key", key)
-    assert.match(bad.failure ?? "", /the event was altered/u)
+      const edited = join(folder, "edited.json")
+      writeFileSync(edited, readFileSync(event, "utf8").replace("DE123456789", "DE123456780"))
+      const bad = yield* command("audit", "verify", "--proof", proof, "--event", edited, "--key", key)
+      assert.match(bad.failure ?? "", /the event was altered/u)
 
-    const other = join(folder, "other.tlog-proof")
-    writeFileSync(other, readFileSync(proof, "utf8").replace(/^extra .*$/mu, carrying("another leaf")))
-    const wrong = yield* command("audit", "verify", "--proof", other, "--event", event, "--key", key)
-    assert.match(wrong.failure ?? "", /belongs to another event/u)
+      const other = join(folder, "other.tlog-proof")
+      writeFileSync(other, readFileSync(proof, "utf8").replace(/^extra .*$/mu, carrying("another leaf")))
+      const wrong = yield* command("audit", "verify", "--proof", other, "--event", event, "--key", key)
+      assert.match(wrong.failure ?? "", /belongs to another event/u)
 
-    const id = /(VP-QC-\S+)\.tlog-proof$/u.exec(proof)?.[1] ?? ""
-    const answer = yield* get(`/v1/audit/proofs/${id}`, { key: apiKey, headers: { accept: "application/json" } })
-    const bundle = join(folder, "bundle.json")
-    writeFileSync(bundle, JSON.stringify(answer.body, null, 2))
-    assert.isNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
-    assert.include((yield* command("audit", "verify", "--proof", bundle, "--key", key)).output, "Its personal document: proved")
-    writeFileSync(bundle, JSON.stringify(answer.body).replace("Köln", "Bonn"))
-    assert.isNotNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
-  })
+      const id = /(VP-QC-\S+)\.tlog-proof$/u.exec(proof)?.[1] ?? ""
+      const answer = yield* get(`/v1/audit/proofs/${id}`, { key: apiKey, headers: { accept: "application/json" } })
+      const bundle = join(folder, "bundle.json")
+      writeFileSync(bundle, JSON.stringify(answer.body, null, 2))
+      assert.isNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
+      assert.include((yield* command("audit", "verify", "--proof", bundle, "--key", key)).output, "Its personal document: proved")
+      writeFileSync(bundle, JSON.stringify(answer.body).replace("Köln", "Bonn"))
+      assert.isNotNull((yield* command("audit", "verify", "--proof", bundle, "--key", key)).failure)
+    }
+  )
 
   it.effect("records each export and each verification in the log, with the operator and the reason", function* () {
     const { folder } = yield* Exported

@@ -193,7 +193,7 @@ const copied = Effect.map(Exported, ({ directory, folder }) => {
 const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ recorded_at: Schema.String })))
 
 layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) => {
-  describe("vatproof audit verify --export", () => {
+  describe("`vatproof audit verify --export`", () => {
     for (const [name, change, finding] of edits) {
       it.effect(`detects ${name}`, function* () {
         const copy = yield* copied
@@ -226,7 +226,7 @@ layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) =
       assert.include(output, "… and 10 more")
     })
 
-    it.effect("prints no control characters of an altered export", function* () {
+    it.effect("replaces the control characters of an altered export in its output", function* () {
       const copy = yield* copied
       appendFileSync(join(copy, "receipts", "x\u001b[2J\u001b[HThe export is intact\r\n\u009d"), "{}")
       appendFileSync(join(copy, "leaves.txt"), "\u001b]0;whole\u0007\n")

@@ -5,7 +5,7 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const Added = Schema.Struct({ auditor_id: Schema.String, token: Schema.String })
 
-layer(RunningService.layerShared(), { excludeTestServices: true })("vatproof auditor", (it) => {
+layer(RunningService.layerShared(), { excludeTestServices: true })("`vatproof auditor`", (it) => {
   it.effect("adds, lists and revokes auditors", function* () {
     const { get } = yield* RunningService.RunningService
     const { auditor_id, token } = yield* commandJson(Added, "auditor", "add", "Finanzamt", "--days", "14")

@@ -19,7 +19,7 @@ const batch = Effect.fnUntraced(function* (key: string, ...args: ReadonlyArray<s
   return yield* commandWith({ API_KEY: key }, "batch", "--url", baseUrl, ...args)
 })
 
-layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof batch", (it) => {
+layer(RunningService.layerShared(settings), { excludeTestServices: true })("`vatproof batch`", (it) => {
   it.effect("writes one row of results for each item, in the order of the file", function* () {
     const { newKey } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
@@ -40,7 +40,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     )
   })
 
-  it.effect("writes the results so far when the quota is used up, and all results later with --resume", function* () {
+  it.effect("writes the results so far when the quota is used up, and all results in a later run with `--resume`", function* () {
     const { newKey, travel } = yield* RunningService.RunningService
     const fs = yield* FileSystem.FileSystem
     const key = yield* newKey
@@ -83,7 +83,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
     }
   })
 
-  it.effect("reports once that it retries while the service cannot be reached, with the reason", function* () {
+  it.effect("prints one message with the reason while it retries because the service cannot be reached", function* () {
     const { newKey, baseUrl } = yield* RunningService.RunningService
     let refused = 0
     /** Closes the first two connections, and forwards all further ones to the service. */

@@ -5,7 +5,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatproof", (it) => {
-  it.effect("key revoke makes every replica reject the key at once", function* () {
+  it.effect("`key revoke` makes every replica reject the key at once", function* () {
     const { get } = yield* RunningService.RunningService
     const other = yield* RunningService.make(settings)
     const key = yield* register("revoke@example.com")
@@ -24,7 +24,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
   })
 
   it.effect(
-    "key revoke revokes a key once in two concurrent calls; the other call reports that the key was revoked already",
+    "`key revoke` revokes a key in only one of two concurrent calls; the second call reports that the key was revoked already",
     function* () {
       const key = yield* register("both@example.com")
       const revoke = command("key", "revoke", key.slice(0, 12), "--account", "both@example.com", ...why)
@@ -35,7 +35,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("vatp
   )
 
   it.effect(
-    "key revoke accepts a key_id alone, but a prefix only together with its account, and rejects an unknown key",
+    "`key revoke` accepts a key_id alone, but a prefix only together with the key's account, and rejects an unknown key",
     function* () {
       const key = yield* register("key-id@example.com")
       const { keys } = yield* showAccount("key-id@example.com")

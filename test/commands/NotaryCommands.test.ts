@@ -8,7 +8,7 @@ import { command, commandWith } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-layer(RunningService.layerGround, { excludeTestServices: true })("vatproof notary", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof notary`", (it) => {
   it.effect("generates a signing key, prints its public key, and writes it to a file that only the owner can read", function* () {
     const folder = yield* temporaryFolder
     const out = join(folder, "notary.key")

@@ -34,7 +34,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("the rotation o
     assert.strictEqual(yield* signaturesWith(`${nextSecret} ${key}`, 3), 1)
   })
 
-  it.effect("makes audit verify require both the old and the new public key", function* () {
+  it.effect("makes `audit verify` require both the old and the new public key", function* () {
     const folder = yield* temporaryFolder
     const run = (keys: string, ...args: ReadonlyArray<string>) => commandWith({ NOTARY_KEY: keys, DATA_DIR: folder }, ...args)
     const both = `${nextSecret} ${key}`

@@ -7,7 +7,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("operator commands", (it) => {
-  it.effect("fail with one sentence for an unknown account or API key", function* () {
+  it.effect("fail with a message of one sentence for an unknown account or API key", function* () {
     const asked = [
       ["account", "show", "unknown@example.com"],
       ["account", "plan", "unknown@example.com", "free", ...why],
@@ -21,24 +21,27 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("oper
     assert.strictEqual(failure, 'There is no API key with the key_id "00000000-0000-7000-8000-000000000000"')
   })
 
-  it.effect("record the operator and the reason in their events; events of API requests have neither", function* () {
-    yield* register("who@example.com")
-    const { keys, user_id } = yield* showAccount("who@example.com")
-    yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
-    yield* command("key", "revoke", keys[0]?.key_id ?? "?", "--reason", "abuse")
-    yield* command("auditor", "add", "Finanzamt", "--account", user_id)
-    const api = { source: "api", actor: null, reason: null, by: null }
-    assert.deepStrictEqual(
-      (yield* originsOf(user_id)).map(({ type, ...origin }) => [type, origin]),
-      [
-        ["AccountRegistered", api],
-        ["ApiKeyIssued", api],
-        ["PlanChanged", { source: "cli", actor: "carol", reason: "order 4711", by: null }],
-        ["ApiKeyRevoked", { source: "cli", actor: userInfo().username, reason: "abuse", by: "operator" }],
-        ["AuditorAdded", { source: "cli", actor: userInfo().username, reason: null, by: null }]
-      ]
-    )
-  })
+  it.effect(
+    "record the operator and the reason in their events; events of API requests have no operator and no reason",
+    function* () {
+      yield* register("who@example.com")
+      const { keys, user_id } = yield* showAccount("who@example.com")
+      yield* command("account", "plan", user_id, "starter", "--reason", "order 4711", "--by", "carol")
+      yield* command("key", "revoke", keys[0]?.key_id ?? "?", "--reason", "abuse")
+      yield* command("auditor", "add", "Finanzamt", "--account", user_id)
+      const api = { source: "api", actor: null, reason: null, by: null }
+      assert.deepStrictEqual(
+        (yield* originsOf(user_id)).map(({ type, ...origin }) => [type, origin]),
+        [
+          ["AccountRegistered", api],
+          ["ApiKeyIssued", api],
+          ["PlanChanged", { source: "cli", actor: "carol", reason: "order 4711", by: null }],
+          ["ApiKeyRevoked", { source: "cli", actor: userInfo().username, reason: "abuse", by: "operator" }],
+          ["AuditorAdded", { source: "cli", actor: userInfo().username, reason: null, by: null }]
+        ]
+      )
+    }
+  )
 
   it.effect("reject a change of plan without a reason, or with personal data in the reason", function* () {
     const { user_id } = yield* Effect.andThen(register("reason@example.com"), showAccount("reason@example.com"))

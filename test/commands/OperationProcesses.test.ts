@@ -91,7 +91,7 @@ layer(service, { excludeTestServices: true })("an operator command in a separate
     assert.strictEqual(Number(yield* exitCode), 1)
   })
 
-  it.effect("exits with code 130 if Ctrl-C interrupts it, because its work is not done", function* () {
+  it.effect("exits with code 130 if Ctrl-C interrupts it before its work is done", function* () {
     const fs = yield* FileSystem.FileSystem
     const folder = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
     const file = join(folder, "customers.csv")

@@ -83,7 +83,7 @@ const registered = Effect.gen(function* () {
   return { service, apiKey, email }
 })
 
-layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-data", (it) => {
+layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-data`", (it) => {
   it.effect("erases every copy of names and addresses, and keeps all proofs valid", function* () {
     const { apiKey, service } = yield* registered
     const folder = yield* temporaryFolder
@@ -157,7 +157,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     assert.include((yield* command("audit", "verify", "--proof", kept, "--key", key)).output, "Its personal document: proved")
   })
 
-  it.effect("keeps erased names out of later receipts, also on a replica that has cached them", function* () {
+  it.effect("keeps erased names out of later receipts, also on a replica that has the names in its cache", function* () {
     const { apiKey, service } = yield* registered
     const cachedVatId = "EL100440190"
     for (const _ of ["live", "cached"]) yield* service.validate(cachedVatId, { key: apiKey })
@@ -167,34 +167,37 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     assert.containSubset(receipt.body, { result: { valid: true, official_name: "", official_address: "" } })
   })
 
-  it.effect("shows only the batch items of a VAT ID, and erases their chunk, also in unfinished uploads", function* () {
-    const { apiKey, email, service } = yield* registered
-    const items = [
-      { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
-      { custom_id: "INV-live", vat_id: "Zephyrine Quux" },
-      { custom_id: "INV-cached", vat_id: "EL100440180" }
-    ]
-    const submit = service.post("/v1/batches", { items }, { key: apiKey, headers: { prefer: "wait=20" } })
-    const { batch_id } = yield* decodeBatch((yield* submit).body)
-    yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, items, document)
+  it.effect(
+    "shows only the batch items with the given VAT ID, and erases the whole chunk of such an item, also in unfinished uploads",
+    function* () {
+      const { apiKey, email, service } = yield* registered
+      const items = [
+        { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
+        { custom_id: "INV-live", vat_id: "Zephyrine Quux" },
+        { custom_id: "INV-cached", vat_id: "EL100440180" }
+      ]
+      const submit = service.post("/v1/batches", { items }, { key: apiKey, headers: { prefer: "wait=20" } })
+      const { batch_id } = yield* decodeBatch((yield* submit).body)
+      yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, items, document)
         SELECT u.id::uuid, 0, b.account_id, u.items, 'INV-confirmed' FROM vatproof.batches b, (VALUES
           ('${randomUUID()}', '{"vat_ids":["EL100440180"]}'), ('${randomUUID()}', '{"vat_ids":["EL100440190"]}')) AS u(id, items)`)
-    const shown = (yield* show("EL100440180")).map(({ document }) => document)
-    assert.deepInclude(shown, { custom_ids: ["Quuxweg 77", "INV-cached"], malformed: [null, null] })
-    assert.notMatch(JSON.stringify(shown), /INV-live|Zephyrine Quux/u, "the other items are not shown")
-    yield* command("personal-data", "erase", "EL100440180", ...why)
-    assert.deepStrictEqual(occurrences(yield* dump), ["INV-confirmed"])
-    const results = yield* service.get(`/v1/batches/${batch_id}/results`, { key: apiKey })
-    assert.containSubset(results.body, {
-      data: [
-        { custom_id: null, vat_id: "EL100440180", status: "final", company_name: null },
-        { custom_id: null, vat_id: null, status: "invalid_format" },
-        { custom_id: null, vat_id: "EL100440180", status: "final" }
-      ]
-    })
-    yield* command("personal-data", "erase", email, ...why)
-    assert.deepStrictEqual(occurrences(yield* dump), [])
-  })
+      const shown = (yield* show("EL100440180")).map(({ document }) => document)
+      assert.deepInclude(shown, { custom_ids: ["Quuxweg 77", "INV-cached"], malformed: [null, null] })
+      assert.notMatch(JSON.stringify(shown), /INV-live|Zephyrine Quux/u, "the other items are not shown")
+      yield* command("personal-data", "erase", "EL100440180", ...why)
+      assert.deepStrictEqual(occurrences(yield* dump), ["INV-confirmed"])
+      const results = yield* service.get(`/v1/batches/${batch_id}/results`, { key: apiKey })
+      assert.containSubset(results.body, {
+        data: [
+          { custom_id: null, vat_id: "EL100440180", status: "final", company_name: null },
+          { custom_id: null, vat_id: null, status: "invalid_format" },
+          { custom_id: null, vat_id: "EL100440180", status: "final" }
+        ]
+      })
+      yield* command("personal-data", "erase", email, ...why)
+      assert.deepStrictEqual(occurrences(yield* dump), [])
+    }
+  )
 
   it.effect("does not erase a document on legal hold until the hold is released", function* () {
     const { apiKey, service } = yield* registered
@@ -251,7 +254,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("vatproof personal-d
     }
   )
 
-  it.effect("makes audit verify report an erased document that is restored later", function* () {
+  it.effect("makes `audit verify` report an erased document that is restored later", function* () {
     const { apiKey, service } = yield* registered
     const receiptId = yield* receiptIdOf(yield* confirm(service, "DE123456789", apiKey, company))
     yield* tamper("CREATE TABLE public.kept AS TABLE vatproof.personal_documents")

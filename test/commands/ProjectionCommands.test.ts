@@ -7,7 +7,7 @@ import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
-layer(RunningService.layerGround, { excludeTestServices: true })("vatproof projections", (it) => {
+layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof projections`", (it) => {
   it.effect("rebuilds projections, and lists them with their lag", function* () {
     yield* command("auditor", "add", "tax office")
     yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")

@@ -8,7 +8,7 @@ import { assert, layer } from "#test/support/Test.ts"
 const Check = Schema.Struct({ ok: Schema.Boolean, meters: Schema.Int, used: Schema.Int, units: Schema.Int })
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof", (it) => {
-  it.effect("usage show reports the usage of keys and anonymous callers", function* () {
+  it.effect("`usage show` reports the usage of keys and anonymous callers", function* () {
     const { validate } = yield* RunningService.RunningService
     const key = yield* register("busy@example.com")
     yield* Effect.repeat(validate("ATU12345678", { key }), { times: 28 })
@@ -25,7 +25,7 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.match(output, /busy@example\.com +free +29 +100 +29 %/u)
   })
 
-  it.effect("usage check reports the meters that differ from the events", function* () {
+  it.effect("`usage check` reports the meters whose usage differs from the events", function* () {
     const sql = yield* SqlClient.SqlClient
     const { validate } = yield* RunningService.RunningService
     const key = yield* register("check@example.com")

@@ -55,22 +55,25 @@ const makeWitness = Effect.gen(function* () {
   return { service, folder, out, run: runOn(`${service.baseUrl}/v1/audit/`), runOn, remember }
 })
 
-layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (it) => {
-  it.effect("cosigns the checkpoints of a growing log, so that audit verify reports when the witness saw the log", function* () {
-    const { out, run, service } = yield* makeWitness
-    for (const size of [1, 2]) {
-      yield* service.validate("ATU12345678")
-      yield* checkpointOf(service, size)
-      const { failure, output } = yield* run
-      assert.isNull(failure)
-      assert.include(output, `is cosigned with ${size} events`)
-      assert.include(output, witnessKey)
+layer(layerSigned(), { excludeTestServices: true })("`vatproof notary witness`", (it) => {
+  it.effect(
+    "cosigns the checkpoints of a growing log, so that `audit verify` reports when the witness saw the log",
+    function* () {
+      const { out, run, service } = yield* makeWitness
+      for (const size of [1, 2]) {
+        yield* service.validate("ATU12345678")
+        yield* checkpointOf(service, size)
+        const { failure, output } = yield* run
+        assert.isNull(failure)
+        assert.include(output, `is cosigned with ${size} events`)
+        assert.include(output, witnessKey)
+      }
+      assert.lengthOf(readFileSync(out, "utf8").trimEnd().split("\n— "), 3)
+      const verified = yield* command("audit", "verify", "--key", logKey, "--checkpoint", out, "--witness", witnessKey)
+      assert.match(verified.output, /witness\.example\/w1 saw the first 2 events on \d{4}-.*: all of them existed then/u)
+      assert.isNull(verified.failure)
     }
-    assert.lengthOf(readFileSync(out, "utf8").trimEnd().split("\n— "), 3)
-    const verified = yield* command("audit", "verify", "--key", logKey, "--checkpoint", out, "--witness", witnessKey)
-    assert.match(verified.output, /witness\.example\/w1 saw the first 2 events on \d{4}-.*: all of them existed then/u)
-    assert.isNull(verified.failure)
-  })
+  )
 
   it.effect(
     "does not cosign a log that is shorter than the last cosigned checkpoint or contradicts that checkpoint",
@@ -89,29 +92,32 @@ layer(layerSigned(), { excludeTestServices: true })("vatproof notary witness", (
     assert.match((yield* runOn(yield* endlessLog)).failure ?? "", /checkpoint responded with more than 65536 bytes/u)
   })
 
-  it.effect("adds a cosignature that audit verify accepts in proofs and exports, and rejects if it is forged", function* () {
-    const { folder, service } = yield* makeWitness
-    const { headers } = yield* newAuditor()
-    const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
-    const file = join(folder, "one.tlog-proof")
-    const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
-    writeFileSync(file, proof)
-    assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
-    const start = proof.indexOf("\n\n") + 2
-    writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
-    assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
+  it.effect(
+    "adds a cosignature to proofs and exports; `audit verify` accepts the cosignature, and rejects a forged cosignature",
+    function* () {
+      const { folder, service } = yield* makeWitness
+      const { headers } = yield* newAuditor()
+      const proof = (yield* service.get("/v1/audit/proofs/0", { headers })).text
+      const file = join(folder, "one.tlog-proof")
+      const verify = command("audit", "verify", "--proof", file, "--key", logKey, "--witness", witnessKey)
+      writeFileSync(file, proof)
+      assert.include((yield* verify).output, "None of these checkpoints has a cosignature")
+      const start = proof.indexOf("\n\n") + 2
+      writeFileSync(file, proof.slice(0, start) + cosign(proof.slice(start), witness, at))
+      assert.match((yield* verify).output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
 
-    const directory = join(folder, "export")
-    yield* command("audit", "export", "--out", directory)
-    const note = readFileSync(join(directory, "checkpoint"), "utf8")
-    const kept = join(folder, "kept.txt")
-    writeFileSync(kept, cosign(note, witness, at))
-    const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
-    const verifyExport = command("audit", "verify", ...options)
-    const whole = yield* verifyExport
-    assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
-    writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
-    const forged = yield* verifyExport
-    assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
-  })
+      const directory = join(folder, "export")
+      yield* command("audit", "export", "--out", directory)
+      const note = readFileSync(join(directory, "checkpoint"), "utf8")
+      const kept = join(folder, "kept.txt")
+      writeFileSync(kept, cosign(note, witness, at))
+      const options = ["--export", directory, "--key", logKey, "--checkpoint", kept, "--witness", witnessKey]
+      const verifyExport = command("audit", "verify", ...options)
+      const whole = yield* verifyExport
+      assert.match(whole.output, /on 2026-11-23T09:30:00\.000Z: all of them existed then/u)
+      writeFileSync(kept, cosign(note, { ...witness, sign: signer.sign }, at))
+      const forged = yield* verifyExport
+      assert.match(forged.failure ?? "", /cosignature of witness\.example\/w1 is invalid/u)
+    }
+  )
 })
