@@ -30,7 +30,7 @@ describe("an email address", () => {
     assert.strictEqual(refusal(verifyEmail(state, { issuedAt, now: after(Duration.millis(86_400_001)) })), "TokenExpired")
   })
 
-  it("is not verified twice", () => {
+  it("cannot be verified again after it was verified", () => {
     assert.strictEqual(refusal(verifyEmail(given(signedUp, requested(), verified), { issuedAt, now: start })), "InvalidToken")
   })
 
@@ -52,22 +52,24 @@ describe("an email address", () => {
   })
 })
 
-it("a change of the plan changes neither the keys of an account nor the verification of its address", () => {
-  const before = given(signedUp, verified, issued("svc_live_aaa"))
-  const changed = evolve(before, PlanChanged.make({ account_id, plan: "business", per_month: null }), start)
-  assert.deepStrictEqual(changed, { ...before, plan: "business" })
-})
+describe("an account", () => {
+  it("keeps its API keys and its verified email address when its plan changes", () => {
+    const before = given(signedUp, verified, issued("svc_live_aaa"))
+    const changed = evolve(before, PlanChanged.make({ account_id, plan: "business", per_month: null }), start)
+    assert.deepStrictEqual(changed, { ...before, plan: "business" })
+  })
 
-it("the events of an account have no fields for personal data", () => {
-  const fields = [AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged, ApiKeyIssued, ApiKeyRevoked].map(
-    ({ schema, type }) => [type, "fields" in schema ? Object.keys(Object(schema.fields)) : []]
-  )
-  assert.deepStrictEqual(Object.fromEntries(fields), {
-    AccountSignedUp: ["account_id", "plan"],
-    EmailVerificationRequested: ["account_id"],
-    EmailVerified: ["account_id", "by"],
-    PlanChanged: ["account_id", "plan", "per_month"],
-    ApiKeyIssued: ["account_id", "key_id", "prefix", "key_sha256"],
-    ApiKeyRevoked: ["account_id", "key_id", "prefix", "by"]
+  it("has no fields for personal data in its events", () => {
+    const fields = [AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged, ApiKeyIssued, ApiKeyRevoked].map(
+      ({ schema, type }) => [type, "fields" in schema ? Object.keys(Object(schema.fields)) : []]
+    )
+    assert.deepStrictEqual(Object.fromEntries(fields), {
+      AccountSignedUp: ["account_id", "plan"],
+      EmailVerificationRequested: ["account_id"],
+      EmailVerified: ["account_id", "by"],
+      PlanChanged: ["account_id", "plan", "per_month"],
+      ApiKeyIssued: ["account_id", "key_id", "prefix", "key_sha256"],
+      ApiKeyRevoked: ["account_id", "key_id", "prefix", "by"]
+    })
   })
 })

@@ -33,7 +33,7 @@ describe("an API key", () => {
     assert.deepStrictEqual([...new Set(drawn.values())], [4])
   })
 
-  it("is generated without the random bytes that would make some characters more frequent", () => {
+  it("is generated without those random bytes that would make some characters more frequent than others", () => {
     assert.isNull(fromEntropy(new Uint8Array(entropyBytes).fill(248)))
     assert.isNull(fromEntropy(new Uint8Array(31)))
     const late = new Uint8Array(entropyBytes).fill(255, 0, 32)

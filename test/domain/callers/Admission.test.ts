@@ -73,7 +73,7 @@ it.effect("Admission counts a call once, even if the call is retried", function*
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
-it.effect("Admission counts a call before its append if the caller's last call was refused", function* () {
+it.effect("Admission counts a call before the call's append if the previous call of the same caller was refused", function* () {
   const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
   const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
   yield* Effect.flip(ask(newCall()))

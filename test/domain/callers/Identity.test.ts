@@ -92,7 +92,7 @@ it.effect("the cache of callers does not keep a failed look-up", function* () {
   assert.strictEqual(yield* usedOf("one"), 2)
 })
 
-it.effect("the cache of callers reads no data for a caller without a key", function* () {
+it.effect("the cache of callers makes no database query for a caller without an API key", function* () {
   const { identity, state } = yield* cached
   assert.strictEqual(identity.byAddress("192.0.2.1").stream, "192.0.2.1")
   assert.strictEqual(state.reads, 0)

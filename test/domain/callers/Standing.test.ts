@@ -20,7 +20,7 @@ describe("nearLimit", () => {
   })
 
   const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000_000 }))
-  it.prop("returns true above exactly 80 % of the limit, without floating-point errors", [count], ([fifth]) => {
+  it.prop("returns true only for usage above 80 % of the limit, without floating-point errors", [count], ([fifth]) => {
     assert.isFalse(nearLimit({ used: fifth * 4, limit: fifth * 5 }))
     assert.isTrue(nearLimit({ used: fifth * 4 + 1, limit: fifth * 5 }))
   })

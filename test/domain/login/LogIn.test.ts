@@ -83,7 +83,7 @@ describe("a failed login", () => {
   })
 
   it.effect(
-    "makes the same calls to other services for known and unknown, verified and unverified email addresses",
+    "makes the same calls to other services, whether the email address is known or unknown, verified or unverified",
     function* () {
       assert.deepStrictEqual(yield* stepsOf(login(), "wrong"), failing(accountId))
       assert.deepStrictEqual(yield* stepsOf(null, "wrong"), failing("client"))
@@ -92,39 +92,47 @@ describe("a failed login", () => {
     }
   )
 
-  it.effect("does not count as a failure if the password is right and only the email address is not verified", function* () {
-    const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
-    assert.deepStrictEqual(
-      [outcome, steps],
-      ["EmailNotVerified", [looksAtEmail, ...looks, "find", "derive", ...looks, `count ${accountId}`]]
-    )
-  })
+  it.effect(
+    "does not count towards the limit on failed logins if the password is right and only the email address is not verified",
+    function* () {
+      const { outcome, steps } = yield* stepsOf(login({ verified: false }), "right")
+      assert.deepStrictEqual(
+        [outcome, steps],
+        ["EmailNotVerified", [looksAtEmail, ...looks, "find", "derive", ...looks, `count ${accountId}`]]
+      )
+    }
+  )
 })
 
-it.effect("a successful login is in the log before the token is issued, and does not count as a failure", function* () {
-  assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
-    steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
-    outcome: "token"
+describe("a login", () => {
+  it.effect(
+    "that succeeds is in the log before the token is issued, and does not count towards the limit on failed logins",
+    function* () {
+      assert.deepStrictEqual(yield* stepsOf(login(), "right"), {
+        steps: [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"],
+        outcome: "token"
+      })
+    }
+  )
+
+  it.effect(
+    "waits two seconds, and can then succeed, after too many failed logins of other clients with the same email address",
+    function* () {
+      const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
+      yield* TestClock.adjust("1900 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* TestClock.adjust("100 millis")
+      const { outcome, steps } = yield* Fiber.join(waiting)
+      assert.strictEqual(outcome, "token")
+      assert.deepStrictEqual(steps, [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"])
+    }
+  )
+
+  it.effect("is rejected before the password is checked if its client has had too many failed logins", function* () {
+    for (const bucket of [ofBoth, "login/client"]) {
+      const { outcome, steps } = yield* stepsOf(login(), "right", [bucket])
+      assert.strictEqual(outcome, "RateLimitExceeded")
+      assert.notInclude(steps, "derive")
+    }
   })
-})
-
-it.effect(
-  "a login waits two seconds, and can then succeed, after too many failed logins of other clients with its email address",
-  function* () {
-    const waiting = yield* Effect.forkChild(stepsOf(login(), "right", [ofEmail]), { startImmediately: true })
-    yield* TestClock.adjust("1900 millis")
-    assert.isUndefined(waiting.pollUnsafe())
-    yield* TestClock.adjust("100 millis")
-    const { outcome, steps } = yield* Fiber.join(waiting)
-    assert.strictEqual(outcome, "token")
-    assert.deepStrictEqual(steps, [looksAtEmail, ...looks, "find", "derive", ...looks, "log", "issue"])
-  }
-)
-
-it.effect("a client with too many failures is rejected before its password is checked", function* () {
-  for (const bucket of [ofBoth, "login/client"]) {
-    const { outcome, steps } = yield* stepsOf(login(), "right", [bucket])
-    assert.strictEqual(outcome, "RateLimitExceeded")
-    assert.notInclude(steps, "derive")
-  }
 })

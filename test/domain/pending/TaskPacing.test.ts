@@ -29,7 +29,7 @@ const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => 
 }
 
 describe("TaskPacing", () => {
-  it("runs no task of a member state while its register is unavailable, and one task while the register is degraded", () => {
+  it("runs no task of a member state while its register is unavailable, and one task at a time while the register is degraded", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     assert.isNull(placesOf(pacing, 0))
@@ -39,7 +39,7 @@ describe("TaskPacing", () => {
     assert.isNull(placesOf(pacing, 1_000))
   })
 
-  it("reads the state of a register again after the single attempt at its half-open circuit", () => {
+  it("reads the state of a degraded register again as soon as the single task that probes the register has ended", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("degraded"), 1_000)
     pacing.claimed(claimed(1))
@@ -48,7 +48,7 @@ describe("TaskPacing", () => {
     assert.isTrue(pacing.isStale(1_100))
   })
 
-  it("runs two tasks of a member state after its register's recovery, and doubles the number after as many answers, up to ten", () => {
+  it("runs two tasks at once after a register's recovery, and doubles this limit each time that many answers have arrived, up to ten", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)
@@ -62,7 +62,7 @@ describe("TaskPacing", () => {
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
   })
 
-  it("claims tasks before they are due after their register's recovery, until a claim finds fewer tasks than slots", () => {
+  it("claims tasks before they are due after a register's recovery, until a claim finds fewer tasks than it requested", () => {
     const pacing = TaskPacing.make()
     pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)

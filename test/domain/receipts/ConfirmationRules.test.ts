@@ -52,7 +52,7 @@ describe("a qualified confirmation", () => {
     }
   )
 
-  it("is allowed for other member states if the operator allows them", () => {
+  it("is allowed for VAT IDs of other member states, except Northern Ireland, if the operator allows these member states", () => {
     assert.strictEqual(outcome(onPlan("starter"), austrian, "DE811115368", "EU"), "DE811115368")
     assert.strictEqual(outcome(onPlan("free"), austrian, "DE811115368", "EU"), "PaidPlanRequired")
     assert.strictEqual(outcome(onPlan("starter"), northernIrish, "DE811115368", "EU"), "ConfirmationUnsupported")

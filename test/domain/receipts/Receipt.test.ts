@@ -18,7 +18,7 @@ import { receiptRecord } from "#test/support/ReceiptRecords.ts"
 const noon = DateTime.makeUnsafe("2026-11-20T12:00:00Z")
 
 describe("the result of comparing a company field", () => {
-  it("has one word for each of the BZSt's letters", () => {
+  it("is a word of its own for each of the letters A to D that the BZSt returns", () => {
     const expected = { A: "match", B: "mismatch", C: "not_queried", D: "not_provided" } as const
     for (const letter of MatchLetter.literals) {
       assert.strictEqual(wordOf(letter, "supplied"), expected[letter])
@@ -27,12 +27,12 @@ describe("the result of comparing a company field", () => {
     assert.sameMembers(MatchWord.literals.map(letterOf), [...MatchLetter.literals])
   })
 
-  it("is the word not_provided for a supplied field without a letter, and not_queried for a field that was not supplied", () => {
+  it("is not_provided for a supplied field to which the BZSt returns no letter, and not_queried for a field that was not supplied", () => {
     assert.strictEqual(wordOf(null, "Berlin"), "not_provided")
     assert.strictEqual(wordOf(null, null), "not_queried")
   })
 
-  it("is not_queried for a field that was not supplied, whatever letter the BZSt returns", () => {
+  it("is not_queried for a field that was not supplied, even if the BZSt returns a letter for the field", () => {
     for (const letter of MatchLetter.literals) assert.strictEqual(wordOf(letter, null), "not_queried")
   })
 })

@@ -37,7 +37,7 @@ describe("a receipt id", () => {
     assert.strictEqual(drawn.size, 36)
   })
 
-  it("is generated without the random bytes that would make some characters more frequent, and is null if too few bytes are left", () => {
+  it("is generated without those random bytes that would make some characters more frequent, and is null if too few bytes remain", () => {
     assert.strictEqual(
       ReceiptId.compose("VP", noon, Uint8Array.from([252, 255, 0, 1, 2, 3, 4, 5, 6, 7, 8, 35])),
       "VP-QC-20261120-ABCDEFGHI9"

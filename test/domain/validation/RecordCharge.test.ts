@@ -57,7 +57,7 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
 
 const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
 
-it.effect("RecordCharge reads a caller again while the cached one is outdated, and then records the charge", function* () {
+it.effect("RecordCharge reads a caller again while the cached caller is outdated, and then records the charge", function* () {
   const { record, refused } = yield* recordFrom(2)
   assert.deepStrictEqual(yield* record(credential, callerAt(0), chargeFor), { position: 7, standing })
   assert.deepStrictEqual(
@@ -66,7 +66,7 @@ it.effect("RecordCharge reads a caller again while the cached one is outdated, a
   )
 })
 
-it.effect("RecordCharge fails after ten attempts if keys and plans keep changing", function* () {
+it.effect("RecordCharge fails after ten attempts if the caller is outdated at every attempt", function* () {
   const { record, refused } = yield* recordFrom(Infinity)
   assert.strictEqual((yield* Effect.flip(record(credential, callerAt(0), chargeFor)))._tag, "StoreUnavailable")
   assert.lengthOf(refused, 10)
@@ -78,7 +78,7 @@ it.effect("RecordCharge records nothing for a revoked key", function* () {
   assert.lengthOf(refused, 1)
 })
 
-it.effect("RecordCharge fails if the caller has lost its paid plan in the meantime", function* () {
+it.effect("RecordCharge fails if a caller read again no longer has the paid plan that the call requires", function* () {
   const { record, refused } = yield* recordFrom(1)
   const onlyAtFirst = (caller: Charge["caller"]) =>
     caller._tag === "Key" && caller.epoch === 0

@@ -130,7 +130,7 @@ it.effect(
   }
 )
 
-it.effect("ValidateVatId returns the newest answer in the database as stale if no source answers", function* () {
+it.effect("ValidateVatId returns the newest answer in the database, marked as stale, if no source answers", function* () {
   const validated = yield* recorded({ ...cases.stale, stored: Option.some(outdated), newest: stored })
   assert.containSubset((yield* validated(null))?.data, { served: "stale", answer_position: 7 })
 })
@@ -144,7 +144,7 @@ const spent: Attempt = {
 }
 
 it.effect(
-  "ValidateVatId returns a stale answer while the budget of VIES calls is spent, except for an accepted validation",
+  "ValidateVatId returns a stale answer to a synchronous request while the budget of VIES calls is spent, but not to a task",
   function* () {
     const overspent = { ...cases.stale, outage: outageWith([spent]) }
     assert.containSubset((yield* (yield* recorded(overspent))(null))?.data, { served: "stale" })

@@ -32,14 +32,14 @@ describe("a cached answer", () => {
     assert.strictEqual(isFresh(answered(valid, ago), freshness, nowMs), fresh)
   })
 
-  it("may be served as stale for 30 days, whether it says valid or invalid", () => {
+  it("can be served as stale for up to 30 days, whether it says valid or invalid", () => {
     for (const valid of [true, false]) {
       assert.isTrue(isServableStale(answered(valid, justUnder(freshness.stale)), freshness, nowMs))
       assert.isFalse(isServableStale(answered(valid, "30 days"), freshness, nowMs))
     }
   })
 
-  it("is fresh if its time is 30 seconds in the future, because the clock of its source may be fast", () => {
+  it("is fresh even if its time is 30 seconds in the future, for example because the source's clock is fast", () => {
     assert.isTrue(isFresh(answered(true, Duration.negate(Duration.seconds(30))), freshness, nowMs))
   })
 
@@ -98,7 +98,7 @@ describe("the answers that a process caches", () => {
     assert.lengthOf(reads, 2)
   })
 
-  it.effect("are removed if a refresh finds no answer, and a missing answer is not cached", function* () {
+  it.effect("are removed if a refresh finds no answer, and the cache does not remember that an answer is missing", function* () {
     let answer: Option.Option<StoredAnswer> = Option.some(storedAt(1))
     const { cache, reads } = yield* cachedOver(() => Effect.sync(() => answer))
     yield* cache.newest(vatId)
@@ -108,7 +108,7 @@ describe("the answers that a process caches", () => {
     assert.lengthOf(reads, 4)
   })
 
-  it.effect("are served during a database outage, in which reading other answers fails", function* () {
+  it.effect("are served during a database outage, while look-ups of answers outside the cache fail", function* () {
     let isAway = false
     const { cache } = yield* cachedOver(() =>
       Effect.suspend(() => (isAway ? Effect.fail(new StoreUnavailable({})) : Effect.succeed(Option.some(storedAt(1)))))
@@ -120,7 +120,7 @@ describe("the answers that a process caches", () => {
     assert.strictEqual((yield* Effect.flip(cache.newest(other)))._tag, "StoreUnavailable")
   })
 
-  it.effect("are at most 20,000: beyond that the least recently used answer is evicted", function* () {
+  it.effect("number at most 20,000; one more answer evicts the least recently used answer", function* () {
     const { cache, reads } = yield* cachedOver(() => Effect.succeed(Option.some(storedAt(1))))
     const vatIds = Array.from({ length: 20_001 }, (_, index) => Result.getOrThrow(parse(`DE${100_000_000 + index}`)))
     yield* Effect.forEach(vatIds, cache.newest, { discard: true })
