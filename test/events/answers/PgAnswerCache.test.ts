@@ -37,21 +37,27 @@ const testLayer = PgAnswerCache.layer.pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("the answer cache in Postgres", (it) => {
-  it.effect("returns the answer with the source's latest time, even if an older answer is stored later", function* () {
-    const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
-    yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
-    assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
-  })
+  it.effect(
+    "returns the answer with the latest time that a source stated, even if an older answer is stored later",
+    function* () {
+      const position = yield* store("ATU12345678", answerOf(false, "2026-11-01T12:00:02.000Z"))
+      yield* store("ATU12345678", answerOf(true, "2026-11-01T12:00:01.999Z"))
+      assert.containSubset(yield* newest("ATU12345678"), { position, answer: { valid: false } })
+    }
+  )
 
-  it.effect("returns the answer with the source's latest time, even if several answers are stored concurrently", function* () {
-    const times = ["02", "05", "01", "04", "03"]
-    yield* Effect.forEach(
-      times,
-      (seconds) => store("ATU12345679", answerOf(seconds === "05", `2026-11-01T12:00:${seconds}.000Z`)),
-      { concurrency: "unbounded" }
-    )
-    assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
-  })
+  it.effect(
+    "returns the answer with the latest time that a source stated, even if several answers are stored concurrently",
+    function* () {
+      const times = ["02", "05", "01", "04", "03"]
+      yield* Effect.forEach(
+        times,
+        (seconds) => store("ATU12345679", answerOf(seconds === "05", `2026-11-01T12:00:${seconds}.000Z`)),
+        { concurrency: "unbounded" }
+      )
+      assert.containSubset(yield* newest("ATU12345679"), { answer: { valid: true } })
+    }
+  )
 
   it.effect("returns the answer that was stored last if two answers have the same time", function* () {
     yield* store("ATU12345680", answerOf(true, "2026-11-01T12:00:01.000Z"))
@@ -76,26 +82,29 @@ layer(testLayer, { excludeTestServices: true })("the answer cache in Postgres", 
     assert.containSubset(yield* newest("ATU12345683"), { answer: { valid: true } })
   })
 
-  it.effect("returns the next answer even if the clock of the previous answer's source was far ahead", function* () {
+  it.effect("returns a new answer even if the previous answer's time is far in the future", function* () {
     yield* store("ATU12345681", answerOf(true, "2099-01-01T00:00:00.000Z"))
     const later = DateTime.formatIso(DateTime.add(yield* DateTime.now, { minutes: 1 }))
     const position = yield* store("ATU12345681", answerOf(false, later))
     assert.containSubset(yield* newest("ATU12345681"), { position, answer: { valid: false } })
   })
 
-  it.effect("returns the fields of an answer that a response shows, and the position of the answer's event", function* () {
-    const { refresh } = yield* AnswerCache
-    const answer = {
-      ...answerOf(true, "2026-11-01T12:00:01.000Z"),
-      company_name: 'Ä & \\u0000 "Söhne"',
-      company_address: "1\n2"
+  it.effect(
+    "returns those fields of an answer that the API's responses show, and the position of the answer's event",
+    function* () {
+      const { refresh } = yield* AnswerCache
+      const answer = {
+        ...answerOf(true, "2026-11-01T12:00:01.000Z"),
+        company_name: 'Ä & \\u0000 "Söhne"',
+        company_address: "1\n2"
+      }
+      const position = yield* store("ATU12345682", answer)
+      const { answered_at, company_address, company_name, source, valid } = answer
+      const expected = { position, asOf: position, answer: { source, valid, answered_at, company_name, company_address } }
+      assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
+      assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
     }
-    const position = yield* store("ATU12345682", answer)
-    const { answered_at, company_address, company_name, source, valid } = answer
-    const expected = { position, asOf: position, answer: { source, valid, answered_at, company_name, company_address } }
-    assert.deepStrictEqual(yield* newest("ATU12345682"), expected)
-    assert.deepStrictEqual(Option.getOrThrow(yield* refresh(vatIdOf("ATU12345682"))), expected)
-  })
+  )
 
   it.effect("returns the day on which the VAT ID becomes valid, if the source names one", function* () {
     const answer: Answer = { ...answerOf(false, "2026-11-01T12:00:01.000Z"), source: "bzst", valid_from: "2026-11-25" }

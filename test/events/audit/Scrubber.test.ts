@@ -57,7 +57,7 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
   ]
 ]
 
-layer(SignedLog.layer, { excludeTestServices: true })("The scrubber", (it) => {
+layer(SignedLog.layer, { excludeTestServices: true })("The scrubber, the background verification of the log,", (it) => {
   it.effect("verifies the whole log on one replica at a time, and reports nothing for an intact log", function* () {
     yield* SignedLog.appendAll(facts(600))
     yield* SignedLog.sign(600)

@@ -76,20 +76,23 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
     assert.containSubset(yield* byKey(key), { plan: "business", limit: 7, perMinute })
   })
 
-  it.effect("returns a higher identity epoch after a key is revoked or a plan is changed in any account", function* () {
-    const { byKey } = yield* Identity
-    const [own, other] = [yield* issued, yield* issued]
-    const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
-    const before = yield* epoch
-    yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${other.keyId}'`)
-    assert.strictEqual(yield* epoch, before + 1)
-    yield* execute(`UPDATE vatproof.accounts SET plan = 'starter' WHERE account_id = '${own.accountId}'`)
-    assert.strictEqual(yield* epoch, before + 2)
-    yield* issued
-    assert.strictEqual(yield* epoch, before + 2)
-  })
+  it.effect(
+    "returns a higher identity epoch, which makes cached callers outdated, after a key is revoked or a plan is changed in any account",
+    function* () {
+      const { byKey } = yield* Identity
+      const [own, other] = [yield* issued, yield* issued]
+      const epoch = Effect.map(byKey(own.key), (caller) => caller.epoch)
+      const before = yield* epoch
+      yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${other.keyId}'`)
+      assert.strictEqual(yield* epoch, before + 1)
+      yield* execute(`UPDATE vatproof.accounts SET plan = 'starter' WHERE account_id = '${own.accountId}'`)
+      assert.strictEqual(yield* epoch, before + 2)
+      yield* issued
+      assert.strictEqual(yield* epoch, before + 2)
+    }
+  )
 
-  it.effect("finds the caller even if concurrent look-ups have unknown, revoked and malformed keys", function* () {
+  it.effect("finds the caller even if concurrent look-ups fail because of unknown, revoked or malformed keys", function* () {
     const { byKey } = yield* Identity
     const [first, second, revoked] = [yield* issued, yield* issued, yield* issued]
     yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${revoked.keyId}'`)
@@ -112,7 +115,7 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
     )
   })
 
-  it.effect("is found by the id of the key while rotations replace the key and end its former secret", function* () {
+  it.effect("finds the caller by the id of the key while rotations replace the secret of the key", function* () {
     const { byKeyId } = yield* Identity
     const { accountId, keyId } = yield* issued
     const rotate = Effect.flatMap(
@@ -127,7 +130,7 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
     yield* Fiber.join(rotations)
   })
 
-  it.effect("is not found by the id of a revoked or unknown key", function* () {
+  it.effect("fails for the id of a revoked or unknown key", function* () {
     const { byKeyId } = yield* Identity
     const { keyId } = yield* issued
     yield* execute(`UPDATE vatproof.api_keys SET revoked_at = now() WHERE key_id = '${keyId}'`)

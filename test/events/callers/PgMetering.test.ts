@@ -130,7 +130,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
   )
 
   it.effect(
-    "admits a call with a key without checking the key's quota, but rejects a call beyond the limit per minute",
+    "admits a call with an API key even if the key's quota is used up, but rejects a call beyond the limit per minute",
     function* () {
       const { admit } = yield* replica
       const caller = yield* identified("b4", { limit: 0, perMinute: 1 })
@@ -139,7 +139,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     }
   )
 
-  it.effect("counts an admitted call only once when it stores the call's event", function* () {
+  it.effect("does not count an admitted call again when the call's event is stored", function* () {
     const { admit, record } = yield* replica
     const caller = yield* identified("b5")
     const admitted = yield* admit(caller)
@@ -148,24 +148,27 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     assert.strictEqual(yield* countedOf(caller), 1)
   })
 
-  it.effect("rejects a call of a cached caller after a change of any key or plan, and stores and counts nothing", function* () {
-    const { admit, record } = yield* replica
-    const caller = yield* identified("b6")
-    const admitted = yield* admit(caller)
-    yield* moveEpoch
-    const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
-    for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
-      assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", outdated: "identity" })
+  it.effect(
+    "rejects a call if any key or plan has changed since its caller was cached, and neither stores nor counts the call",
+    function* () {
+      const { admit, record } = yield* replica
+      const caller = yield* identified("b6")
+      const admitted = yield* admit(caller)
+      yield* moveEpoch
+      const charges = [chargeFor(caller), chargeFor(caller, { admitted })]
+      for (const call of [Effect.asVoid(admit(caller)), ...charges.map((charge) => Effect.asVoid(record(charge)))]) {
+        assert.containSubset(yield* Effect.flip(call), { _tag: "PreconditionFailed", outdated: "identity" })
+      }
+      assert.strictEqual(yield* countedOf(caller), 1)
+      assert.deepStrictEqual(
+        (yield* sums(caller.meter)).filter(({ used }) => used > 0n),
+        []
+      )
+      yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
     }
-    assert.strictEqual(yield* countedOf(caller), 1)
-    assert.deepStrictEqual(
-      (yield* sums(caller.meter)).filter(({ used }) => used > 0n),
-      []
-    )
-    yield* record(chargeFor({ ...caller, epoch: yield* currentEpoch }))
-  })
+  )
 
-  it.effect("accepts an anonymous call even after a change of any key or plan", function* () {
+  it.effect("accepts a call of an anonymous caller even if a key or plan has changed since the caller was cached", function* () {
     const { admit, record } = yield* replica
     const caller = anonymous("b7", 5, 5)
     yield* moveEpoch
@@ -175,7 +178,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
   })
 
   it.effect(
-    "rejects the charge for a cached answer if a newer answer was stored meanwhile, and stores and counts nothing",
+    "rejects a call with a cached answer if a newer answer was stored meanwhile, and neither stores nor counts the call",
     function* () {
       const { record } = yield* replica
       const { append } = yield* EventStore
@@ -191,7 +194,7 @@ layer(testLayer, { excludeTestServices: true })("metering", (it) => {
     }
   )
 
-  it.effect("appends the first event of a new stream, and fails if the stream exists", function* () {
+  it.effect("appends the event of a call to a new stream, and fails without a charge if the stream already exists", function* () {
     const { record } = yield* replica
     const caller = yield* identified("b9")
     const charge = chargeFor(caller, { newStream: "receipt-b9" })

@@ -15,7 +15,7 @@ const replicas = Effect.gen(function* () {
 const times = <A>(count: number, make: (index: number) => A) => Array.from({ length: count }, (_, index) => make(index))
 
 layer(testLayer, { excludeTestServices: true })("the rate limiter with a sliding window", (it) => {
-  it.effect("grants slots up to the limit, summed over all replicas", function* () {
+  it.effect("grants slots (one for each call) up to the limit, which applies to all replicas together", function* () {
     const both = yield* replicas
     const asked = times(40, (index) => both[index % 2 === 0 ? 0 : 1].acquireSlots(["scarce"], 3, "24 hours"))
     const grants = yield* Effect.all(asked, { concurrency: "unbounded" })
@@ -28,7 +28,7 @@ layer(testLayer, { excludeTestServices: true })("the rate limiter with a sliding
     }
   })
 
-  it.effect("frees slots if the clock is set back to before the slots were acquired", function* () {
+  it.effect("frees acquired slots if the clock is set back to a time before they were acquired", function* () {
     const { acquireSlots, checkSlots } = yield* RateLimiter
     const setBack = MigratedDatabase.execute(`UPDATE vatproof.rate_slots SET ends_at = ends_at + interval '1 day',
         taken_at = ARRAY(SELECT t + interval '1 day' FROM unnest(taken_at) AS t) WHERE bucket = 'back'`)
@@ -50,7 +50,7 @@ layer(testLayer, { excludeTestServices: true })("the rate limiter with a sliding
 layer(testLayer, { excludeTestServices: true })("the rate limiter with several buckets", (it) => {
   const statusOf = (grants: ReadonlyArray<{ readonly granted: boolean }>) => grants.filter(({ granted }) => granted).length
 
-  it.effect("grants a slot in all of the buckets or in none", function* () {
+  it.effect("grants a call a slot in each of its buckets, or no slot at all", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2]) assert.isTrue((yield* acquireSlots(["all-a"], 2, "1 hour")).granted)
     const refused = yield* acquireSlots(["all-a", "all-b"], 2, "1 hour")
@@ -60,7 +60,7 @@ layer(testLayer, { excludeTestServices: true })("the rate limiter with several b
     assert.isFalse((yield* checkSlots(["all-b"], 2, "1 hour")).granted)
   })
 
-  it.effect("acquires no slots when checkSlots asks whether slots are free", function* () {
+  it.effect("acquires no slot in a call of checkSlots, which only reports whether slots are free", function* () {
     const { checkSlots, acquireSlots } = yield* RateLimiter
     for (const _ of [1, 2, 3]) assert.isTrue((yield* checkSlots(["look-a", "look-b"], 1, "1 hour")).granted)
     assert.isTrue((yield* acquireSlots(["look-b", "look-a"], 1, "1 hour")).granted)
@@ -97,7 +97,7 @@ layer(testLayer, { excludeTestServices: true })("the rate limiter with several b
     assert.isFalse((yield* acquireSlots(["undone"], 1, "1 hour")).granted)
   })
 
-  it.effect("frees slots one by one as each of them expires", function* () {
+  it.effect("frees each slot when that slot expires", function* () {
     const { acquireSlots } = yield* RateLimiter
     const take = acquireSlots(["aging-a", "aging-b"], 2, "1 hour")
     const age = (minutes: number) =>

@@ -59,34 +59,37 @@ layer(testLayer, { excludeTestServices: true })("a service whose database is una
     }
   )
 
-  it.effect("rejects a validation while the database is read-only, like a standby, and recovers by itself", function* () {
-    const { key, service } = yield* ServiceBehindProxy
-    const { name } = yield* TestDatabase
-    const readWrite = (statement: string) =>
-      asAdministrator(
-        Effect.flatMap(SqlClient.SqlClient, (sql) =>
-          Effect.andThen(sql.unsafe("SET TRANSACTION READ WRITE").unprepared, sql.unsafe(statement).unprepared).pipe(
-            sql.withTransaction
+  it.effect(
+    "rejects validations while the database is read-only, like a standby, and accepts validations again afterwards",
+    function* () {
+      const { key, service } = yield* ServiceBehindProxy
+      const { name } = yield* TestDatabase
+      const readWrite = (statement: string) =>
+        asAdministrator(
+          Effect.flatMap(SqlClient.SqlClient, (sql) =>
+            Effect.andThen(sql.unsafe("SET TRANSACTION READ WRITE").unprepared, sql.unsafe(statement).unprepared).pipe(
+              sql.withTransaction
+            )
           )
         )
+      const reconnect = execute(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND pid <> pg_backend_pid()`
       )
-    const reconnect = execute(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND pid <> pg_backend_pid()`
-    )
-    yield* readWrite(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
-    yield* reconnect
-    const refused = yield* service.validate("SK1234567890", { key })
-    assertProblem(refused, "SERVICE_UNAVAILABLE")
-    assert.match(refused.headers["retry-after"] ?? "", /^\d+$/u)
-    yield* readWrite(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
-    yield* reconnect
-    yield* Effect.repeat(service.validate("SK1234567890", { key }), {
-      schedule: Schedule.spaced("50 millis"),
-      until: ({ status }) => status === 200
-    })
-  })
+      yield* readWrite(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+      yield* reconnect
+      const refused = yield* service.validate("SK1234567890", { key })
+      assertProblem(refused, "SERVICE_UNAVAILABLE")
+      assert.match(refused.headers["retry-after"] ?? "", /^\d+$/u)
+      yield* readWrite(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
+      yield* reconnect
+      yield* Effect.repeat(service.validate("SK1234567890", { key }), {
+        schedule: Schedule.spaced("50 millis"),
+        until: ({ status }) => status === 200
+      })
+    }
+  )
 
-  it.effect("answers a request after a short outage of the database instead of rejecting it", function* () {
+  it.effect("answers a request after a short outage of the database instead of rejecting the request", function* () {
     const { key, network, service } = yield* ServiceBehindProxy
     yield* network.reset
     const asked = yield* Effect.forkScoped(service.validate("SI12345678", { key }))

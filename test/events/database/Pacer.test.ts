@@ -20,20 +20,20 @@ const beginnings = Effect.fnUntraced(function* (makePace: Effect.Effect<Pacer.Pa
   return yield* Ref.get(began)
 })
 
-describe("Pacer", () => {
-  it.effect("spreads the batches of an iteration evenly over less than a second", () =>
+describe("Pacer, which spreads background work over time,", () => {
+  it.effect("spreads the events of one iteration, in groups, evenly over less than a second", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 5), (began) => assert.deepStrictEqual(began, [0, 200, 400, 600]))
   )
 
-  it.effect("starts the only batch of a small iteration at once", () =>
+  it.effect("starts a small iteration, whose events fit into one group, at once", () =>
     Effect.map(beginnings(Pacer.evenly(10), 3, 5), (began) => assert.deepStrictEqual(began, [0]))
   )
 
-  it.effect("starts a late batch without waiting", () =>
+  it.effect("starts a group of events without waiting if the groups before it took too long", () =>
     Effect.map(beginnings(Pacer.evenly(10), 40, 300), (began) => assert.deepStrictEqual(began, [0, 300, 600, 900]))
   )
 
-  it.effect("does not wait between the batches of a backlog", () =>
+  it.effect("does not wait between the groups of events of a backlog", () =>
     Effect.map(beginnings(Effect.succeed(Pacer.atOnce(10)), 40, 5), (began) => assert.deepStrictEqual(began, [0, 5, 10, 15]))
   )
 })

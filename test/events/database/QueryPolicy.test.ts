@@ -3,7 +3,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { assert, it } from "#test/support/Test.ts"
 
 it.effect(
-  "the query policy rejects queries beyond the concurrency limit at once, and accepts a query when another query ends",
+  "the query policy rejects queries beyond the concurrency limit at once, and accepts a query again after a running query has ended",
   function* () {
     const answered = yield* Deferred.make<string>()
     const query = QueryPolicy.withRetry("3 seconds")(Deferred.await(answered))

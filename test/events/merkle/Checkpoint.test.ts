@@ -72,7 +72,7 @@ describe("the checkpoint format", () => {
     assert.instanceOf(refusalOf(open(pureCrypto, note, log)), NoteRefused)
   })
 
-  it("signs no checkpoint that a verifier would reject or would parse as other content", () => {
+  it("signs no checkpoint that a verifier would reject or would parse to different content", () => {
     const unsound: ReadonlyArray<Partial<Checkpoint>> = [
       { origin: "" },
       { origin: `a\n1\n${rootText}` },

@@ -95,7 +95,7 @@ describe("the Merkle tree", () => {
   })
 
   it.prop(
-    "has the same nodes for any split of the leaves into batches, even with a restart between two batches",
+    "has the same nodes in however many steps the leaves are added, even with a restart between two steps",
     [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 }))).check(Schema.isMaxLength(12))],
     ([batches]) => {
       const count = batches.reduce((sum, length) => sum + length, 0)

@@ -10,7 +10,7 @@ const pemOf = (key: { export: (options: { type: "pkcs8"; format: "pem" }) => str
   String(key.export({ type: "pkcs8", format: "pem" }))
 
 describe("the parser of verifier keys", () => {
-  it("parses a verifier key that is formatted back to the same text", () => {
+  it("parses a verifier key without loss: formatting the parsed key returns the same text", () => {
     for (const { verifier } of [foo, neumann]) assert.strictEqual(formatVerifier(verifierOf(verifier)), verifier)
     assert.strictEqual(verifierOf(foo.verifier).id, 0x530d903a)
     assert.strictEqual(verifierOf(foo.verifier).name, "example.com/foo")
@@ -50,7 +50,7 @@ describe("the parser of signing keys", () => {
     assert.strictEqual(Result.getOrThrow(sign(text, [signer])), neumann.note)
   })
 
-  it("parses a signing key whose seed is formatted back to the same text", () => {
+  it("parses a signing key without loss: formatting its seed returns the same text", () => {
     const signer = Result.getOrThrow(parseSigner(pureCrypto, neumann.name, Redacted.make(neumann.secret)))
     const seed = Buffer.from(neumann.secret.slice(neumann.secret.lastIndexOf("c74f20a3+") + 9), "base64").subarray(1)
     const written = Result.getOrThrow(formatSigningKey(pureCrypto, neumann.name, Redacted.make(seed)))

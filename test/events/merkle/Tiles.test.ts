@@ -136,7 +136,7 @@ describe("a log in tiles", () => {
     assert.strictEqual(widthAt(2 ** 52, 63, 0), 0)
   })
 
-  it.effect("creates the same proofs from tiles that were written in batches as from all hashes", function* () {
+  it.effect("creates the same proofs from tiles that were written in several steps as from all hashes", function* () {
     const { tiles, nodes, tree } = bigLog()
     assert.strictEqual(tiles.size, 273 + 1 + 2 + 1)
     for (const [key, content] of tiles) {
@@ -165,27 +165,30 @@ describe("a log in tiles", () => {
     }
   })
 
-  it.effect("requests each tile only once per proof, with its width at the size of the log in the proof", function* () {
-    const leaves = leavesOf(600)
-    const log = logOf(leaves)
-    const tiles = new Map<string, Uint8Array>()
-    storeTiles(tiles, growths(log.nodes))
-    const asked: Array<ReadonlyArray<Tile>> = []
-    const reader = readNodes(sha256, 520, (question) => {
-      asked.push(question)
-      return tilesFrom(tiles)(question)
-    })
-    yield* proveInclusion(sha256, reader, { index: 3, size: 520 })
-    assert.deepStrictEqual(asked, [
-      [
-        { level: 0, index: 0, width: 256 },
-        { level: 1, index: 0, width: 2 },
-        { level: 0, index: 2, width: 8 }
-      ]
-    ])
-  })
+  it.effect(
+    "requests each tile only once per proof, with the width that the tile has in a log of the proof's size",
+    function* () {
+      const leaves = leavesOf(600)
+      const log = logOf(leaves)
+      const tiles = new Map<string, Uint8Array>()
+      storeTiles(tiles, growths(log.nodes))
+      const asked: Array<ReadonlyArray<Tile>> = []
+      const reader = readNodes(sha256, 520, (question) => {
+        asked.push(question)
+        return tilesFrom(tiles)(question)
+      })
+      yield* proveInclusion(sha256, reader, { index: 3, size: 520 })
+      assert.deepStrictEqual(asked, [
+        [
+          { level: 0, index: 0, width: 256 },
+          { level: 1, index: 0, width: 2 },
+          { level: 0, index: 2, width: 8 }
+        ]
+      ])
+    }
+  )
 
-  it.effect("fails with an error that names the tile if a tile lacks hashes of a proof", function* () {
+  it.effect("fails with an error that names the incomplete tile if hashes of a proof are missing in a tile", function* () {
     const log = logOf(leavesOf(10))
     const tiles = new Map<string, Uint8Array>()
     storeTiles(tiles, growths(log.nodes))

@@ -77,7 +77,7 @@ layer(testLayer, { excludeTestServices: true })("The notary", (it) => {
   })
 })
 
-it.live("The first notary of a log rejects the log if it already has events", () =>
+it.live("The notary rejects a log that already has events but has no checkpoint", () =>
   Effect.gen(function* () {
     yield* SignedLog.appendAll(facts(1))
     assert.match(yield* refusal, /There are 1 events and no checkpoint/u)

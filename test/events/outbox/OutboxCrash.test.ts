@@ -42,7 +42,7 @@ const countFor = (name: string) =>
   )
 
 layer(ground, { excludeTestServices: true })("The outbox after the kill of a replica", (it) => {
-  it.effect("sends from another replica every mail whose delivery the killed replica has not recorded", function* () {
+  it.effect("lets another replica send every mail whose delivery the killed replica had not recorded", function* () {
     const { next } = yield* MailServer.MailServer
     const [beforeMail, afterMail] = [yield* MailServer.hold, yield* MailServer.hold]
     const { ended, output, signal } = yield* victim

@@ -46,34 +46,40 @@ const store = PgBatchSpool.layer.pipe(
 )
 
 layer(store, { excludeTestServices: true })("The spool of uploaded batches", (it) => {
-  it.effect("accepts one upload for a batch id, and rejects an upload that lacks a chunk", function* () {
-    yield* spool(id("01"))
-    yield* MigratedDatabase.execute("DELETE FROM vatproof.uploads WHERE chunk = 0")
-    assert.strictEqual((yield* Effect.flip(accept(id("01"), id("ba"))))._tag, "StoreUnavailable")
-    const { discard, openNext } = yield* BatchSpool
-    assert.isNull(yield* openNext(none))
-    yield* discard(id("01"))
-    yield* spool(id("02"))
-    assert.isTrue(yield* accept(id("02"), id("ba")))
-    yield* spool(id("03"))
-    assert.isFalse(yield* accept(id("03"), id("ba")))
-    yield* discard(id("03"))
-    yield* discard(id("02"))
-    assert.deepStrictEqual(yield* spooled, ["0", "1"])
-  })
+  it.effect(
+    "accepts only the first of two uploads with the same batch id, and rejects an upload with a missing chunk",
+    function* () {
+      yield* spool(id("01"))
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.uploads WHERE chunk = 0")
+      assert.strictEqual((yield* Effect.flip(accept(id("01"), id("ba"))))._tag, "StoreUnavailable")
+      const { discard, openNext } = yield* BatchSpool
+      assert.isNull(yield* openNext(none))
+      yield* discard(id("01"))
+      yield* spool(id("02"))
+      assert.isTrue(yield* accept(id("02"), id("ba")))
+      yield* spool(id("03"))
+      assert.isFalse(yield* accept(id("03"), id("ba")))
+      yield* discard(id("03"))
+      yield* discard(id("02"))
+      assert.deepStrictEqual(yield* spooled, ["0", "1"])
+    }
+  )
 
-  it.effect("moves each chunk to the log once and in order under concurrent calls, and stores no erased document", function* () {
-    const { openNext } = yield* BatchSpool
-    yield* MigratedDatabase.execute("UPDATE vatproof.uploads SET document = NULL WHERE chunk = 1")
-    yield* Effect.all(
-      Array.from({ length: 6 }, () => openNext(none)),
-      { concurrency: "unbounded" }
-    )
-    assert.deepStrictEqual([yield* stored, yield* spooled], [["0", "500"], []])
-    assert.deepStrictEqual(yield* documents, ['["custom 0"]'])
-  })
+  it.effect(
+    "moves each chunk to the log once and in order under concurrent calls, without documents that were erased in the spool",
+    function* () {
+      const { openNext } = yield* BatchSpool
+      yield* MigratedDatabase.execute("UPDATE vatproof.uploads SET document = NULL WHERE chunk = 1")
+      yield* Effect.all(
+        Array.from({ length: 6 }, () => openNext(none)),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual([yield* stored, yield* spooled], [["0", "500"], []])
+      assert.deepStrictEqual(yield* documents, ['["custom 0"]'])
+    }
+  )
 
-  it.effect("releases the other items of a chunk while an append closes one of them", function* () {
+  it.effect("releases the items of a chunk, and does not wait for an item that an append is closing", function* () {
     const { keep, openNext, release } = yield* BatchSpool
     const questions = { vat_ids: ["SE556000000002", "SE556000000003"], duplicate_of: {} }
     yield* keep(id("04"), id("ac"), 0, { questions, document: { custom_ids: ["a", "b"], malformed: [null, null] } })

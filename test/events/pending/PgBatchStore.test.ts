@@ -26,7 +26,7 @@ const store = PgBatchStore.layer.pipe(
 )
 
 layer(store, { excludeTestServices: true })("The store of batches", (it) => {
-  it.effect("returns to each of 500 concurrent clients the progress of its own batch", function* () {
+  it.effect("returns the progress of the requested batch to each of 500 concurrent clients", function* () {
     const { count, isOpen } = yield* BatchStore
     yield* appendBatch(open, ["SE556000000001", "SE556000000002", "FI10999301"])
     yield* appendBatch(mixed, ["SE556000000003", "SE556000000004"])

@@ -37,21 +37,24 @@ const queue = PgTaskQueue.layer.pipe(
 )
 
 layer(queue, { excludeTestServices: true })("The task queue", (it) => {
-  it.effect("returns single validations before batch items, and mixes the items of all batches", function* () {
-    const { claim } = yield* TaskQueue
-    const slots = [{ memberState: "SE", slots: 1, wakeMs: null }]
-    for (const batch of batches) yield* appendBatch(batch, 20)
-    assert.deepStrictEqual(yield* claim(slots), [], "items cannot be claimed before their release")
-    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute'")
-    const single = { account_id, key_id, vat_id: "SE556000000001", force_live: false, expires_at }
-    yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))
-    const claimed = (yield* Effect.replicateEffect(claim(slots), 21)).flat()
-    assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
-    // Each claim picks a random batch. The test fails in one of half a million runs, if all 20 claims pick the same batch.
-    assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
-  })
+  it.effect(
+    "returns single validations before batch items, and picks batch items from all batches in random order",
+    function* () {
+      const { claim } = yield* TaskQueue
+      const slots = [{ memberState: "SE", slots: 1, wakeMs: null }]
+      for (const batch of batches) yield* appendBatch(batch, 20)
+      assert.deepStrictEqual(yield* claim(slots), [], "items cannot be claimed before their release")
+      yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute'")
+      const single = { account_id, key_id, vat_id: "SE556000000001", force_live: false, expires_at }
+      yield* append(ValidationAccepted.make({ ...single, request_hash: null, reference_hash: null }))
+      const claimed = (yield* Effect.replicateEffect(claim(slots), 21)).flat()
+      assert.deepStrictEqual([claimed.length, claimed[0]?.batchId], [21, null])
+      // Each claim picks a random batch. The test fails in one of half a million runs, if all 20 claims pick the same batch.
+      assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
+    }
+  )
 
-  it.effect("resumes no more paused tasks of an API key than the key has quota for", function* () {
+  it.effect("resumes at most as many paused tasks of an API key as the key has units of its quota left", function* () {
     const { resume } = yield* TaskQueue
     const batch = "019371c0-5f00-7000-8000-0000000000bd"
     yield* appendBatch(batch, 5)
@@ -76,36 +79,42 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.strictEqual(yield* resume, 5)
   })
 
-  it.effect("returns no task that waits for quota, even if it is due or its source has recovered", function* () {
-    const { claim } = yield* TaskQueue
-    yield* closeAll
-    yield* appendBatch("019371c0-5f00-7000-8000-0000000000be", 3)
-    yield* MigratedDatabase.execute(`UPDATE vatproof.tasks SET failure = 'QUOTA', due_at = now() - interval '1 minute',
+  it.effect(
+    "does not return a task that waits for quota, even if the task is due or the register of its member state has recovered",
+    function* () {
+      const { claim } = yield* TaskQueue
+      yield* closeAll
+      yield* appendBatch("019371c0-5f00-7000-8000-0000000000be", 3)
+      yield* MigratedDatabase.execute(`UPDATE vatproof.tasks SET failure = 'QUOTA', due_at = now() - interval '1 minute',
       attempted_at = now() - interval '1 hour' WHERE closed_by IS NULL`)
-    for (const wakeMs of [null, 1_000]) assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, wakeMs }]), [])
-  })
+      for (const wakeMs of [null, 1_000]) assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, wakeMs }]), [])
+    }
+  )
 
-  it.effect("returns tasks that are not due only if their last attempt met an outage", function* () {
-    const { claim, defer } = yield* TaskQueue
-    const slots = (wakeMs: number | null) => [{ memberState: "SE", slots: 3, wakeMs }]
-    yield* closeAll
-    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c2", 3)
-    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
-    const [outage, rejected, ending] = yield* claim(slots(null))
-    assert(outage !== undefined && rejected !== undefined && ending !== undefined)
-    yield* MigratedDatabase.execute(
-      `UPDATE vatproof.tasks SET expires_at = now() + interval '10 minutes' WHERE task_id = '${ending.taskId}'`
-    )
-    yield* defer(outage, retryDelay(9, 1), "vies:MS_UNAVAILABLE")
-    for (const task of [rejected, ending]) yield* defer(task, rejectionDelay(0), "vies:INVALID_INPUT")
-    const claimed = yield* claim(slots(0))
-    assert.deepStrictEqual(
-      claimed.map(({ taskId }) => taskId),
-      [outage.taskId]
-    )
-  })
+  it.effect(
+    "after a register's recovery, returns a task before it is due only if an outage made the task's last attempt fail",
+    function* () {
+      const { claim, defer } = yield* TaskQueue
+      const slots = (wakeMs: number | null) => [{ memberState: "SE", slots: 3, wakeMs }]
+      yield* closeAll
+      yield* appendBatch("019371c0-5f00-7000-8000-0000000000c2", 3)
+      yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
+      const [outage, rejected, ending] = yield* claim(slots(null))
+      assert(outage !== undefined && rejected !== undefined && ending !== undefined)
+      yield* MigratedDatabase.execute(
+        `UPDATE vatproof.tasks SET expires_at = now() + interval '10 minutes' WHERE task_id = '${ending.taskId}'`
+      )
+      yield* defer(outage, retryDelay(9, 1), "vies:MS_UNAVAILABLE")
+      for (const task of [rejected, ending]) yield* defer(task, rejectionDelay(0), "vies:INVALID_INPUT")
+      const claimed = yield* claim(slots(0))
+      assert.deepStrictEqual(
+        claimed.map(({ taskId }) => taskId),
+        [outage.taskId]
+      )
+    }
+  )
 
-  it.effect("extends the leases of a worker's other tasks while an append closes one of its tasks", function* () {
+  it.effect("extends the leases of a worker's tasks, and does not wait for a task that an append is closing", function* () {
     const { claim, keep } = yield* TaskQueue
     yield* closeAll
     yield* appendBatch("019371c0-5f00-7000-8000-0000000000c3", 2)
@@ -120,28 +129,31 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     assert.deepStrictEqual(yield* extended, [open.taskId])
   })
 
-  it.effect("pauses all items of a batch for one member state when one of these items finds the quota used up", function* () {
-    const { claim, defer } = yield* TaskQueue
-    const slots = [{ memberState: "SE", slots: 2, wakeMs: null }]
-    yield* closeAll
-    yield* appendBatch("019371c0-5f00-7000-8000-0000000000bf", 5)
-    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c0", 1)
-    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL AND item > 0")
-    const [first, second] = yield* claim(slots)
-    assert(first !== undefined && second !== undefined)
-    yield* defer(first, Duration.days(3), "QUOTA")
-    assert.deepStrictEqual(yield* claim(slots), [])
-    const read = yield* TaskCounts.makeRead
-    assert.containSubset(yield* read, { waiting: 1, running: 1, quota: 4 })
-    yield* defer(second, Duration.zero, "vies:MS_UNAVAILABLE")
-    assert.deepStrictEqual(
-      (yield* claim(slots)).map(({ taskId }) => taskId),
-      [second.taskId],
-      "a claimed task is not paused"
-    )
-  })
+  it.effect(
+    "pauses all waiting items of a batch for one member state after an attempt at one of these items has exceeded the quota",
+    function* () {
+      const { claim, defer } = yield* TaskQueue
+      const slots = [{ memberState: "SE", slots: 2, wakeMs: null }]
+      yield* closeAll
+      yield* appendBatch("019371c0-5f00-7000-8000-0000000000bf", 5)
+      yield* appendBatch("019371c0-5f00-7000-8000-0000000000c0", 1)
+      yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL AND item > 0")
+      const [first, second] = yield* claim(slots)
+      assert(first !== undefined && second !== undefined)
+      yield* defer(first, Duration.days(3), "QUOTA")
+      assert.deepStrictEqual(yield* claim(slots), [])
+      const read = yield* TaskCounts.makeRead
+      assert.containSubset(yield* read, { waiting: 1, running: 1, quota: 4 })
+      yield* defer(second, Duration.zero, "vies:MS_UNAVAILABLE")
+      assert.deepStrictEqual(
+        (yield* claim(slots)).map(({ taskId }) => taskId),
+        [second.taskId],
+        "a claimed task is not paused"
+      )
+    }
+  )
 
-  it.effect("resumes the paused tasks of a revoked API key, because they must be cancelled", function* () {
+  it.effect("resumes the paused tasks of a revoked API key, so that the task engine can claim and cancel them", function* () {
     const { resume } = yield* TaskQueue
     yield* closeAll
     yield* appendBatch("019371c0-5f00-7000-8000-0000000000c1", 2)

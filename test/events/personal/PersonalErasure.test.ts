@@ -12,7 +12,7 @@ import { answered, answerJson } from "#test/support/SourceAnswer.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 
 describe("retainUntil", () => {
-  it("ends a retention period with a calendar year in German time, or a number of days after the answer", () => {
+  it("ends a retention period in years at the end of a calendar year in German time, and a period in days that many days later", () => {
     const until = (period: Parameters<typeof retainUntil>[0], at: string) =>
       DateTime.formatIso(retainUntil(period, DateTime.makeUnsafe(at)))
     assert.strictEqual(until({ years: 10 }, "2026-01-01T00:00:00Z"), "2037-01-01T00:00:00.000Z")

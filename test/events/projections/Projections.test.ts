@@ -110,7 +110,7 @@ layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (i
     yield* projections.upToDate(EventIndex.eventIndex)
   })
 
-  it.effect("does not update a table that a newer version of the service made, and does not retry in a busy loop", function* () {
+  it.effect("does not update a table that a newer version of the service has built, and waits before each retry", function* () {
     const projections = yield* Projections
     yield* followRules(2)
     yield* append("source-vies", "SourceRecovered", {})

@@ -147,9 +147,9 @@ const refusals: ReadonlyArray<readonly [string, Partial<Step>, object, number]> 
   ]
 ]
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of a batch of commands", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of several commands in one call", (it) => {
   it.effect.prop(
-    "has the same result as an append of the commands one by one",
+    "has the same result as one call for each command",
     [
       Arbitrary.array(Arbitrary.schema(Any), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Any), { minLength: 1, maxLength: 12 })
@@ -159,7 +159,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of a ba
   )
 
   it.effect.prop(
-    "has the same result as an append of the commands one by one, even if a few commands are rejected",
+    "has the same result as one call for each command, even if a few commands are rejected",
     [
       Arbitrary.array(Arbitrary.schema(Likely), { maxLength: 6 }),
       Arbitrary.array(Arbitrary.schema(Likely), { minLength: 1, maxLength: 12 })
@@ -168,7 +168,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of a ba
     { arbitrary: { runs: 80 } }
   )
 
-  it.effect("decides the batch as a whole if no command is rejected, else command by command", () =>
+  it.effect("decides on all commands together if no command is rejected, otherwise on each command separately", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -231,23 +231,25 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of a ba
     )
   )
 
-  it.effect("accepts a cached answer that was the newest before the batch, even if the batch itself stores a newer one", () =>
-    undone(
-      Effect.gen(function* () {
-        const append = yield* Append.make
-        const repeats: Step = { ...plain, newest: { key: "p", isRight: true } }
-        const answered: Step = { ...plain, latest: "p" }
-        yield* append([prepare(answered)], false)
-        const first = new Map([["p", 0]])
-        const exits = yield* append([prepare(answered), prepare(repeats, first)], false)
-        assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, true])
-        assert.isTrue((yield* append([prepare(repeats, first)], false)).every(Exit.isFailure))
-        assert.isTrue((yield* append([prepare(repeats, new Map([["p", 1]]))], false)).every(Exit.isSuccess))
-      })
-    )
+  it.effect(
+    "accepts a cached answer that was the newest before the call, even if another command of the call stores a newer answer",
+    () =>
+      undone(
+        Effect.gen(function* () {
+          const append = yield* Append.make
+          const repeats: Step = { ...plain, newest: { key: "p", isRight: true } }
+          const answered: Step = { ...plain, latest: "p" }
+          yield* append([prepare(answered)], false)
+          const first = new Map([["p", 0]])
+          const exits = yield* append([prepare(answered), prepare(repeats, first)], false)
+          assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, true])
+          assert.isTrue((yield* append([prepare(repeats, first)], false)).every(Exit.isFailure))
+          assert.isTrue((yield* append([prepare(repeats, new Map([["p", 1]]))], false)).every(Exit.isSuccess))
+        })
+      )
   )
 
-  it.effect("stores a retried batch once, even if its preconditions no longer hold", () =>
+  it.effect("stores retried commands once, even if their preconditions no longer hold", () =>
     undone(
       Effect.gen(function* () {
         const append = yield* Append.make
@@ -275,21 +277,24 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of a ba
     )
   )
 
-  it.effect("recognises a retried command as a duplicate, even if its events are in the previous partition", function* () {
-    const last = 2 ** 26 - 1
-    yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
-    const outcomes = yield* undone(
-      Effect.gen(function* () {
-        const append = yield* Append.make
-        const [known, fresh] = [prepare(plain), prepare({ ...plain, stream: "b" })]
-        yield* append([known], false)
-        return yield* Effect.forEach(yield* append([fresh, known], true), outcomeOf)
-      })
-    )
-    yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = 0")
-    assert.deepStrictEqual(outcomes, [
-      { position: last + 1, used: 0, taken: null },
-      { position: last, used: 0, taken: null }
-    ])
-  })
+  it.effect(
+    "recognises a retried command as a duplicate, even if the command's events are in the previous partition of the log",
+    function* () {
+      const last = 2 ** 26 - 1
+      yield* MigratedDatabase.execute(`UPDATE vatproof.logs SET next_position = ${last}`)
+      const outcomes = yield* undone(
+        Effect.gen(function* () {
+          const append = yield* Append.make
+          const [known, fresh] = [prepare(plain), prepare({ ...plain, stream: "b" })]
+          yield* append([known], false)
+          return yield* Effect.forEach(yield* append([fresh, known], true), outcomeOf)
+        })
+      )
+      yield* MigratedDatabase.execute("UPDATE vatproof.logs SET next_position = 0")
+      assert.deepStrictEqual(outcomes, [
+        { position: last + 1, used: 0, taken: null },
+        { position: last, used: 0, taken: null }
+      ])
+    }
+  )
 })

@@ -37,7 +37,7 @@ const countCallsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>
   )
 })
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("a batch of calls with rate windows", (it) => {
+layer(MigratedDatabase.layer, { excludeTestServices: true })("the append of several metered calls", (it) => {
   it.effect.each([
     ["restarts rate windows that have ended", "0 seconds", "-1 second", [1, 2], 60_000],
     ["continues rate windows that have not ended", "0 seconds", "30 seconds", [8, 9], 30_000],

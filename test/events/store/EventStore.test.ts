@@ -188,7 +188,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     { arbitrary: { runs: 40 } }
   )
 
-  it.effect("keeps versions, positions and charges consistent over all tests of this file", () => assertSound)
+  it.effect("has consistent versions, positions and charges after the preceding tests of this file", () => assertSound)
 
   it.effect("assigns positions without gaps and keeps meters within their caps, over several replicas", function* () {
     const replica = Effect.map(
@@ -217,7 +217,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     yield* assertSound
   })
 
-  it.effect("accepts only one of many concurrent commands with the same expected version", function* () {
+  it.effect("accepts only one of many concurrent commands with the same expected version of a stream", function* () {
     const command: AppendCommand = { stream: "race", expectedVersion: 0, events: [eventOf(0)], charge: null }
     const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => outcomeOf(command), { concurrency: "unbounded" })
     assert.lengthOf(
@@ -226,7 +226,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the event store", 
     )
   })
 
-  it.effect("stores all commands of a batch except those that the database rejects", function* () {
+  it.effect("stores all commands of a group commit except those that the database rejects", function* () {
     const command = (stream: string): AppendCommand => ({
       stream,
       expectedVersion: null,

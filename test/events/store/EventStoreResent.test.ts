@@ -56,7 +56,7 @@ const stored = (streams: string) =>
 layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { excludeTestServices: true })(
   "the event store",
   (it) => {
-    it.effect("stores and charges a batch once even if the response to its commit is lost", function* () {
+    it.effect("stores and charges a command once, even if the database's response to the commit is lost", function* () {
       const { calls, store } = yield* makeStore(2, [])
       const appended = yield* store.append(commandFor("lost"))
       assert.deepStrictEqual(appended, { position: 0, used: 1, minute: null, isDuplicate: true })
@@ -65,7 +65,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
     })
 
     it.effect(
-      "sends a batch a second time if one of its events is already stored, and does not store that event again",
+      "sends the commands of a group commit to the database again if one of them is already stored, and stores only the other commands",
       function* () {
         const id = SecureRandom.uuidV7Unsafe()
         const { calls, store } = yield* makeStore(0, [id, id])
@@ -91,7 +91,7 @@ layer(Layer.merge(MigratedDatabase.layer, SecureRandom.layerWebCrypto), { exclud
       }
     )
 
-    it.effect("treats the second of two commands with the same event id in a batch as a duplicate", function* () {
+    it.effect("treats the second of two commands with the same event id in one group commit as a duplicate", function* () {
       const id = SecureRandom.uuidV7Unsafe()
       const { store } = yield* makeStore(0, [id, id])
       const streams = ["twice-1", "twice-2", "twice-3"]

@@ -60,7 +60,7 @@ describe("an exported table", () => {
     assert.strictEqual(cellOf("\u0000=1"), `"' =1"`)
   })
 
-  it("contains each text on one line, and unchanged if a spreadsheet does not read it as a formula", () => {
+  it("contains each text on one line, and otherwise changes only text that a spreadsheet would read as a formula", () => {
     for (const name of ["Müller & Co.", "A=B", "'s-Hertogenbosch", "3-D", ""]) assert.strictEqual(cellOf(name), `"${name}"`)
     assert.strictEqual(cellOf('A "B"\r\nC'), '"A ""B"" C"')
   })

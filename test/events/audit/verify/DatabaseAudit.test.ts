@@ -56,21 +56,24 @@ layer(ground, { excludeTestServices: true })("The verification of a database", (
     }
   })
 
-  it.effect("detects the removal of the newest events by a checkpoint that was kept outside the database", function* () {
-    const { note } = yield* SignedLog.untilSigned(600)
-    yield* tamper(
-      "DELETE FROM vatproof.events WHERE position >= 300",
-      "UPDATE vatproof.logs SET next_position = 300",
-      "DELETE FROM vatproof.checkpoints WHERE size > 300"
-    )
-    const report = yield* audit([note])
-    yield* restore
-    assert.match(said(report), /^599: the checkpoint in a file has 600 events, but the database has only 250 signed events$/mu)
-    assert.match(said(report), /^300: the events from this position to 599 are missing$/mu)
-  })
+  it.effect(
+    "compares the log with a checkpoint kept outside the database, and so detects that the newest events were removed",
+    function* () {
+      const { note } = yield* SignedLog.untilSigned(600)
+      yield* tamper(
+        "DELETE FROM vatproof.events WHERE position >= 300",
+        "UPDATE vatproof.logs SET next_position = 300",
+        "DELETE FROM vatproof.checkpoints WHERE size > 300"
+      )
+      const report = yield* audit([note])
+      yield* restore
+      assert.match(said(report), /^599: the checkpoint in a file has 600 events, but the database has only 250 signed events$/mu)
+      assert.match(said(report), /^300: the events from this position to 599 are missing$/mu)
+    }
+  )
 
   it.effect(
-    "locates a changed event by a checkpoint that was kept outside the database, even if the log was signed again",
+    "compares the log with a checkpoint kept outside the database, and so locates a changed event even if the log was signed again",
     function* () {
       const tree = yield* TreeStore
       const kept = (yield* tree.checkpointsFrom(1, 2)).map(({ note }) => note)

@@ -183,7 +183,7 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of 
     assert.deepStrictEqual(yield* audit, [])
   })
 
-  it.effect("reports the number of wrong rows beyond the maximum that it lists", function* () {
+  it.effect("lists a limited number of wrong rows of a table, and reports how many more rows are wrong", function* () {
     yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
     const found = yield* audit
     yield* restore("listed")
