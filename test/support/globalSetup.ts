@@ -58,8 +58,11 @@ class TestServer extends Context.Service<TestServer, Server>()("vatproof/support
 
 class NoContainer extends Data.TaggedError("NoContainer")<{ readonly message: string }> {}
 
-/** Settings without durability, because test data need not survive a crash of the machine. */
-const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"]
+/**
+ * Settings without durability, because test data need not survive a crash of the machine, and without autovacuum, because databases are
+ * too short-lived for it.
+ */
+const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off", "max_connections=300"]
 const flags = settings.flatMap((setting) => ["-c", setting])
 
 const image = "postgres:17-alpine"
