@@ -3,6 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcess } from "effect/process"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { spawned } from "#test/support/CommandLine.ts"
 import { freePort } from "#test/support/RunningService.ts"
@@ -15,13 +16,13 @@ const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, Se
 /** The settings of a test process. An empty value overrides the machine's environment variable. */
 const environment = (dataDir: string) => ({ DATA_DIR: dataDir, DATABASE_URL: "", SMTP_URL: "", PORT: "", ADMIN_PORT: "0" })
 
-/** `vatproof sandbox` with its own embedded database. `stop` interrupts it like Ctrl-C. */
+/** `vatproof sandbox` with its own embedded database. `stop` sends SIGHUP, as a closed terminal does, and returns the exit code. */
 class EmbeddedService extends Context.Service<
   EmbeddedService,
   {
-    readonly env: Readonly<Record<string, string>>
+    readonly env: ReturnType<typeof environment>
     readonly client: ServiceClient.ServiceClient
-    readonly stop: Effect.Effect<void>
+    readonly stop: Effect.Effect<number>
   }
 >()("vatproof/test/EmbeddedService") {}
 
@@ -38,11 +39,11 @@ const embeddedService = Effect.gen(function* () {
     stderr: "ignore"
   })
   const stop = Effect.suspend(() => {
-    process.kill(handle.pid, "SIGINT")
-    return handle.exitCode
-  }).pipe(Effect.asVoid, Effect.ignore)
+    process.kill(handle.pid, "SIGHUP")
+    return Effect.map(Effect.orDie(handle.exitCode), Number)
+  })
   yield* Effect.addFinalizer(() =>
-    Effect.flatMap(handle.isRunning, (running) => (running ? stop : Effect.void)).pipe(Effect.ignore)
+    Effect.flatMap(handle.isRunning, (running) => (running ? Effect.exit(stop) : Effect.void)).pipe(Effect.ignore)
   )
   const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)
   yield* client.get("/health").pipe(Effect.retry(Schedule.spaced("50 millis")))
@@ -65,9 +66,11 @@ layer(service, { excludeTestServices: true })("an operator command in a separate
     assert.strictEqual((yield* client.validate("ATU12345678", { key })).headers["x-service-usage"], "1/100")
   })
 
-  it.effect("reads the embedded database after the service has stopped", function* () {
+  it.effect("reads the embedded database after the service was stopped with it by closing the terminal", function* () {
     const { env, stop } = yield* EmbeddedService
-    yield* stop
+    assert.strictEqual(yield* stop, 0)
+    // The server removes this file when it has stopped.
+    assert.isFalse(existsSync(join(env.DATA_DIR, "postgres/cluster/data/postmaster.pid")))
     const { code, stderr, stdout } = yield* spawned(env, "usage", "check")
     const words = "OK: all 1 meters match the log. 1 units in "
     assert.deepStrictEqual([code, stderr, stdout.startsWith(words)], [0, "", true])

@@ -16,7 +16,7 @@ const stopMsMax = 5_000
 const isAlive = (pid: number) => Result.isSuccess(Result.try(() => process.kill(pid, 0)))
 
 /** Signals the process and returns its exit code and the milliseconds until its exit. */
-const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess, signal: "SIGTERM" | "SIGINT" | "SIGHUP") {
+const stop = Effect.fnUntraced(function* (service: RunningService.ServiceProcess, signal: "SIGTERM" | "SIGINT") {
   const before = yield* Clock.currentTimeMillis
   yield* service.signal(signal)
   const code = yield* service.ended
@@ -88,14 +88,6 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a servic
     const { code, tookMs } = yield* stop(second, "SIGINT")
     assert.strictEqual(code, 0)
     assert.isBelow(tookMs, stopMsMax)
-    assert.isFalse(serverRuns(dir))
-  })
-
-  it.effect("stops itself and its database on SIGHUP, which the closing of a terminal sends", function* () {
-    const dir = yield* dataDir
-    const service = yield* RunningService.spawn({ DATABASE_URL: "", DATA_DIR: dir, JWT_SECRET: "" })
-    const { code } = yield* stop(service, "SIGHUP")
-    assert.strictEqual(code, 0)
     assert.isFalse(serverRuns(dir))
   })
 })
