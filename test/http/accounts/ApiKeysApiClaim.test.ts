@@ -1,5 +1,5 @@
 /** Claims of an agent's API key by an account with a login. */
-import { Effect, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -36,13 +36,24 @@ const headOfLog = Effect.gen(function* () {
 })
 const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema.Json) })
 
-layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key", (it) => {
+/** A replica that signs the log, its folder, and a replica that does not sign the log. */
+class Replicas extends Context.Service<Replicas, Effect.Success<typeof replicas>>()("vatproof/test/Replicas") {}
+
+const limits = { PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
+
+const replicas = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const signed = yield* RunningService.start({ ...signing(folder), ...limits })
+  return { folder, signed, unsigned: yield* RunningService.start(limits) }
+})
+
+const testLayer = Layer.effect(Replicas, replicas).pipe(Layer.provideMerge(RunningService.layerGround))
+
+layer(testLayer, { excludeTestServices: true })("a claimed key", (it) => {
   it.effect(
     "gets the plan of the claiming account on every replica, appears in its key list, and keeps its usage and receipts",
     function* () {
-      const folder = yield* temporaryFolder
-      const settings = { ...signing(folder), PLAN_FREE_PER_MONTH: "50", PLAN_BUSINESS_PER_MONTH: "70" }
-      const [one, other] = [yield* RunningService.start(settings), yield* RunningService.start(settings)]
+      const { folder, signed: one, unsigned: other } = yield* Replicas
       const { body } = yield* one.post("/v1/register", { agent_id: "claimed agent" })
       const { api_key: key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(body)
       yield* command("account", "plan", "claimed agent", "business", ...why)
@@ -94,20 +105,14 @@ layer(RunningService.layerGround, { excludeTestServices: true })("a claimed key"
   )
 
   it.effect("is exported with its former account while its claim is not signed yet", function* () {
-    const folder = yield* temporaryFolder
-    const key = yield* Effect.scoped(
-      Effect.gen(function* () {
-        const signed = yield* RunningService.start(signing(folder))
-        const key = yield* signed.newKey
-        assert.strictEqual(yield* statusOf(signed, key), 200)
-        yield* checkpointOf(signed, yield* headOfLog)
-        return key
-      })
-    )
-    const unsigned = yield* RunningService.start()
+    const { folder, signed, unsigned } = yield* Replicas
+    const key = yield* signed.newKey
+    assert.strictEqual(yield* statusOf(signed, key), 200)
+    yield* checkpointOf(signed, yield* headOfLog)
+    yield* signed.stop
     const { token } = yield* People.newUser(unsigned)
     assert.strictEqual((yield* claim(unsigned, token, key)).status, 200)
-    const directory = join(folder, "export")
+    const directory = join(folder, "export before the claim is signed")
     assert.isNull((yield* command("audit", "export", "--out", directory)).failure)
     assert.containSubset(yield* ExportedLog.verify(directory), { ok: true, findings: [] })
   })
