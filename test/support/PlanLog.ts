@@ -55,15 +55,16 @@ export const sessionOptions = "-c auto_explain.log_min_duration=0"
 /** Matches a log entry with a plan of the service's connections, whose application name is `vatproof`. */
 const entry = /^vatproof\|LOG: {2}duration: \S+ ms {2}plan:\n(?<json>(?:\t.*\n)+)/gmu
 
-/** Returns the plans logged after the first `from` characters, and the current length of the log. */
+/** Returns the plans logged after the first `from` bytes, and the current length of the log in bytes. */
 export const read = Effect.fnUntraced(function* (file: string, from: number) {
   const fs = yield* FileSystem.FileSystem
-  const text = yield* fs.readFileString(file)
-  const explained = yield* Effect.forEach(text.slice(from).matchAll(entry), ({ groups }) =>
+  const bytes = yield* fs.readFile(file)
+  const text = new TextDecoder().decode(bytes.subarray(from))
+  const explained = yield* Effect.forEach(text.matchAll(entry), ({ groups }) =>
     Effect.map(decodeExplained(groups?.["json"]), ({ Plan: plan, "Query Text": query }): Explained => ({
       query: query.replace(/\s+/gu, " ").trim(),
       plan
     }))
   )
-  return { length: text.length, explained }
+  return { length: bytes.length, explained }
 })

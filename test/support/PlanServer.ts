@@ -18,6 +18,7 @@ export class PlanServer extends Context.Service<PlanServer, { readonly log: stri
 const settings = [
   ...PlanLog.settings,
   "autovacuum=off",
+  "jit=off",
   "plan_cache_mode=force_generic_plan",
   "fsync=off",
   "full_page_writes=off",
