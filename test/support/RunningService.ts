@@ -166,9 +166,14 @@ const platform = Layer.mergeAll(NodeServices.layer, SecureRandom.layerWebCrypto)
 
 interface Started {
   readonly replica: Replica
-  /** Undoes `travel`. Returns false if the replica cannot be reused: it has stopped, or a source is not operational. */
+  /** Undoes `travel`. Returns false if the replica has stopped. */
   readonly restore: Effect.Effect<boolean>
+  /** Waits until the replica finds its sources operational after an outage. Returns false if it does not. */
+  readonly recover: Effect.Effect<boolean>
 }
+
+/** Timeout of the recovery of an idle replica, whose clock moves ahead meanwhile. */
+const recoveryTimeout = "1 second"
 
 const launch = Effect.fnUntraced(function* (settings: Settings) {
   const mail = Option.map(yield* Effect.serviceOption(MailServer.MailServer), ({ url }) => ({
@@ -193,9 +198,17 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   const isSound = Effect.map(client.get("/v1/status"), ({ text }) => !/"(?:degraded|unavailable)"/u.test(text))
   const restore = Effect.andThen(
     goBack,
-    Effect.orElseSucceed(isSound, () => false)
+    Effect.orElseSucceed(Effect.as(isSound, true), () => false)
   )
-  return { replica, restore } satisfies Started
+  // The next probes of the sources are due after some minutes of the replica's clock.
+  const untilSound = Effect.repeat(Effect.andThen(travel("20 seconds"), isSound), {
+    until: (sound) => sound,
+    schedule: Schedule.spaced("10 millis")
+  })
+  const recover = Effect.flatMap(isSound, (sound) =>
+    sound ? Effect.succeed(true) : Effect.ensuring(Effect.timeout(untilSound, recoveryTimeout), goBack)
+  ).pipe(Effect.orElseSucceed(() => false))
+  return { replica, restore, recover } satisfies Started
 })
 
 /** Starts a new replica in this process. Returns once the replica is ready. The end of the scope stops the replica. */
@@ -210,10 +223,13 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
   const key = JSON.stringify(Object.entries(settings).toSorted())
   const index = idle.findLastIndex((one) => one.key === key)
   const [found] = index === -1 ? [] : idle.splice(index, 1)
-  const { replica, restore } = found ?? (yield* launch(settings).pipe(Scope.provide(scope)))
+  const isUsable = found !== undefined && (yield* found.recover)
+  if (found !== undefined && !isUsable) yield* found.replica.stop
+  const started = found !== undefined && isUsable ? found : yield* launch(settings).pipe(Scope.provide(scope))
+  const { replica, restore } = started
   const giveBack = Effect.gen(function* () {
     if (!(yield* restore)) return yield* replica.stop
-    idle.push({ key, replica, restore })
+    idle.push({ ...started, key })
     if (idle.length > maxIdle) yield* idle.shift()?.replica.stop ?? Effect.void
   })
   yield* Effect.addFinalizer(() => giveBack)
