@@ -50,9 +50,9 @@ layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof proj
     function* () {
       const { login, url } = yield* LoginRole.make
       yield* MigratedDatabase.execute(`GRANT vatproof_service TO ${login}`)
-      const { name } = yield* TestDatabase
+      const database = yield* TestDatabase
       const { failure } = yield* command("projections", "rebuild", "event_index").pipe(
-        Effect.provideService(TestDatabase, { name, url })
+        Effect.provideService(TestDatabase, { ...database, url })
       )
       assert.match(failure ?? "", /administrator.s DATABASE_URL/u)
     }

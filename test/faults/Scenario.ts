@@ -5,7 +5,7 @@ import { join } from "node:path"
 import * as Ledger from "#test/faults/Ledger.ts"
 import * as Load from "#test/faults/Load.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import { TestDatabase } from "#test/support/TestDatabase.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 /** A condition that the scenario requires, and whether it held. */
 export interface Claim {
@@ -33,8 +33,9 @@ export const replica = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  const database = yield* TestDatabase.describe(url, "faults")
   return yield* RunningService.spawn({ NOTARY_KEY: notaryKey, DATA_DIR: dataDir, ...settings }, flags).pipe(
-    Effect.provideService(TestDatabase, TestDatabase.of({ url, name: "faults" }))
+    Effect.provideService(TestDatabase.TestDatabase, database)
   )
 })
 

@@ -1,12 +1,11 @@
 /** A new database with all migrations, a connection pool like the service's, and the event store on this pool. */
 import { Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
-/** Runs an effect as the administrator: for operators' actions, and for attacks beyond the rights of the service's role. */
+/** Runs an effect as the administrator, with a pool of its own: for operators' actions, and for attacks beyond the rights of the service's role. */
 export const asAdministrator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(TestDatabase.TestDatabase, ({ url }) =>
     Effect.provide(effect, Postgres.layerAdministrator({ url, maxConnections: 4 }), { local: true })
@@ -14,7 +13,9 @@ export const asAdministrator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 /** Runs a statement as the administrator. */
 export const execute = (statement: string) =>
-  asAdministrator(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement).unprepared))
+  Effect.flatMap(TestDatabase.TestDatabase, ({ administrator }) =>
+    Effect.flatMap(administrator, (sql) => sql.unsafe(statement).unprepared)
+  )
 
 /** Runs an effect while a transaction of the administrator holds the locks of a statement. */
 export const whileLocked = <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) =>

@@ -10,7 +10,7 @@ import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { make as makeServer } from "#test/faults/PostgresServer.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 import * as PlanLog from "#test/support/PlanLog.ts"
-import { TestDatabase } from "#test/support/TestDatabase.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 /** The running server. `log` is the path of its log file. */
 export class PlanServer extends Context.Service<PlanServer, { readonly log: string }>()("vatproof/support/PlanServer") {}
@@ -49,7 +49,7 @@ export const layer = <E, R>(programs: Effect.Effect<string, E, R>) =>
       url.searchParams.set("options", PlanLog.sessionOptions)
       return Layer.mergeAll(
         Layer.succeed(PlanServer, { log: `${server.folder}/log` }),
-        Layer.succeed(TestDatabase, { url: Redacted.make(url.href), name: "postgres" }),
+        Layer.succeed(TestDatabase.TestDatabase, yield* TestDatabase.describe(Redacted.make(url.href), "postgres")),
         PgClient.layer({ url: server.url, maxConnections: 4 })
       )
     })

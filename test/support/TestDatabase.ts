@@ -3,12 +3,29 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import type { SqlError } from "effect/sql/SqlError"
 import { inject } from "vitest"
 
-/** `url` connects with a role that has all rights in the database; `name` is the name of the database. */
-export class TestDatabase extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted; readonly name: string }>()(
-  "vatproof/support/TestDatabase"
-) {}
+/**
+ * `url` connects with a role that has all rights in the database; `name` is the name of the database. `administrator` is a pool with that
+ * role, which is opened at its first use and closed before the database is dropped.
+ */
+export class TestDatabase extends Context.Service<
+  TestDatabase,
+  {
+    readonly url: Redacted.Redacted
+    readonly name: string
+    readonly administrator: Effect.Effect<SqlClient.SqlClient, SqlError>
+  }
+>()("vatproof/support/TestDatabase") {}
+
+/** Describes a database. The end of the scope closes the administrator's pool. */
+export const describe = Effect.fnUntraced(function* (url: Redacted.Redacted, name: string) {
+  const pool = Layer.buildWithScope(PgClient.layer({ url, maxConnections: 4 }), yield* Effect.scope)
+  const administrator = yield* Effect.cached(Effect.map(pool, (context) => Context.get(context, SqlClient.SqlClient)))
+  return TestDatabase.of({ url, name, administrator })
+})
 
 const make = Effect.fnUntraced(function* (template: string) {
   const administrator = new URL(inject("administratorUrl"))
@@ -27,7 +44,7 @@ const make = Effect.fnUntraced(function* (template: string) {
   )
   const url = new URL(administrator)
   url.pathname = `/${name}`
-  return { url: Redacted.make(url.href), name }
+  return yield* describe(Redacted.make(url.href), name)
 })
 
 /** Creates a database with all migrations. The end of the scope drops it. */

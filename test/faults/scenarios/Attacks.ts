@@ -9,7 +9,7 @@ import * as RawHttp from "#test/support/RawHttp.ts"
 import * as People from "#test/support/People.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, Reply, ServiceClient } from "#test/support/ServiceClient.ts"
-import { TestDatabase } from "#test/support/TestDatabase.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
 
 /** Starts a replica with default limits, and creates a user with a password. */
 const setUp = Effect.fnUntraced(function* (settings: RunningService.Settings = {}) {
@@ -47,8 +47,9 @@ const setUpWithMails = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* PostgresServer.make()
   const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
+  const database = yield* TestDatabase.describe(server.url, "faults")
   const service = yield* RunningService.start({ DATA_DIR: dataDir, NODE_ENV: "production" }).pipe(
-    Effect.provideService(TestDatabase, TestDatabase.of({ url: server.url, name: "faults" }))
+    Effect.provideService(TestDatabase.TestDatabase, database)
   )
   const outbox = `${dataDir}/outbox`
   const find = Effect.fnUntraced(function* (email: string) {
@@ -129,10 +130,10 @@ const decodeLink = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.St
 /** Issues two receipts to one key, in a replica whose clock can be moved. `share` creates a one-day link to the first receipt. */
 const setUpReceipts = Effect.gen(function* () {
   const server = yield* PostgresServer.make()
-  const database = TestDatabase.of({ url: server.url, name: "faults" })
-  const service = yield* RunningService.start().pipe(Effect.provideService(TestDatabase, database))
+  const database = yield* TestDatabase.describe(server.url, "faults")
+  const service = yield* RunningService.start().pipe(Effect.provideService(TestDatabase.TestDatabase, database))
   const { email, token } = yield* People.newUser(service)
-  yield* Effect.provideService(command("account", "plan", email, "business", ...why), TestDatabase, database)
+  yield* Effect.provideService(command("account", "plan", email, "business", ...why), TestDatabase.TestDatabase, database)
   const { key } = yield* People.issueKey(service, token)
   const issue = (vatId: string) => Effect.flatMap(confirm(service, vatId, key), receiptIdOf)
   const [one, other] = [yield* issue("DE100440900"), yield* issue("DE100440901")]
