@@ -9,6 +9,7 @@ import * as Binaries from "#infra/embedded-postgres/Binaries.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import { make as makeServer } from "#test/faults/PostgresServer.ts"
 import * as MailServer from "#test/support/MailServer.ts"
+import * as MemoryFolder from "#test/support/MemoryFolder.ts"
 import * as PlanLog from "#test/support/PlanLog.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
@@ -44,7 +45,12 @@ export const layer = <E, R>(programs: Effect.Effect<string, E, R>) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const env = { PG_BIN: yield* programs }
-      const server = yield* makeServer({ settings }).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))))
+      const fs = yield* FileSystem.FileSystem
+      const directory = yield* MemoryFolder.find
+      const folder = yield* fs.makeTempDirectoryScoped({ directory, prefix: "vatproof-plans-" })
+      const server = yield* makeServer({ settings, folder }).pipe(
+        Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
+      )
       const url = new URL(Redacted.value(server.url))
       url.searchParams.set("options", PlanLog.sessionOptions)
       return Layer.mergeAll(

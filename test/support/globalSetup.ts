@@ -27,6 +27,7 @@ import type { TestProject } from "vitest/node"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
+import * as MemoryFolder from "#test/support/MemoryFolder.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -113,25 +114,29 @@ const folderPrefix = "vatproof-tests-"
 
 const embedded = Effect.fnUntraced(function* (reason: string) {
   const fs = yield* FileSystem.FileSystem
-  yield* removeLeftovers
-  const dir = yield* fs.makeTempDirectoryScoped({ prefix: `${folderPrefix}${process.pid}-` })
+  for (const folder of new Set([tmpdir(), yield* MemoryFolder.find])) yield* removeLeftovers(folder)
+  const directory = yield* MemoryFolder.find
+  const dir = yield* fs.makeTempDirectoryScoped({ directory, prefix: `${folderPrefix}${process.pid}-` })
   const { url } = yield* EmbeddedPostgres.make({ dir, flags })
   return { url, description: `the embedded Postgres: ${reason}` }
 })
 
 /** Stops the embedded Postgres that a killed test run left behind. A failure does not prevent the tests. */
-const removeLeftovers = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  for (const entry of yield* fs.readDirectory(tmpdir())) {
-    const pid = Number(/^vatproof-tests-(\d+)-/u.exec(entry)?.[1])
-    const dir = path.join(tmpdir(), entry)
-    if (Number.isNaN(pid) || Result.isSuccess(Result.try(() => process.kill(pid, 0)))) continue
-    if (!Option.contains((yield* fs.stat(dir)).uid, process.getuid?.())) continue
-    yield* Effect.ignore(Effect.scoped(EmbeddedPostgres.make({ dir, flags })))
-    yield* fs.remove(dir, { recursive: true, force: true })
-  }
-}).pipe(Effect.ignore)
+const removeLeftovers = Effect.fnUntraced(
+  function* (folder: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    for (const entry of yield* fs.readDirectory(folder)) {
+      const pid = Number(/^vatproof-tests-(\d+)-/u.exec(entry)?.[1])
+      const dir = path.join(folder, entry)
+      if (Number.isNaN(pid) || Result.isSuccess(Result.try(() => process.kill(pid, 0)))) continue
+      if (!Option.contains((yield* fs.stat(dir)).uid, process.getuid?.())) continue
+      yield* Effect.ignore(Effect.scoped(EmbeddedPostgres.make({ dir, flags })))
+      yield* fs.remove(dir, { recursive: true, force: true })
+    }
+  },
+  (removal) => Effect.ignore(removal)
+)
 
 const server = Effect.gen(function* () {
   const given = yield* Config.option(Config.Redacted("TEST_DATABASE_URL"))
