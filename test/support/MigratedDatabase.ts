@@ -19,9 +19,10 @@ export const execute = (statement: string) =>
 
 /** Runs an effect while a transaction of the administrator holds the locks of a statement. */
 export const whileLocked = <A, E, R>(statement: string, effect: Effect.Effect<A, E, R>) =>
-  asAdministrator(
-    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(Effect.andThen(sql.unsafe(statement).unprepared, effect)))
-  )
+  Effect.gen(function* () {
+    const sql = yield* (yield* TestDatabase.TestDatabase).administrator
+    return yield* sql.withTransaction(Effect.andThen(sql.unsafe(statement).unprepared, effect))
+  })
 
 export const layer = EventStore.layer.pipe(
   Layer.provide(NodeCrypto.layer),
