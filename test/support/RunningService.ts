@@ -36,6 +36,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import * as App from "#app/app.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
+import { monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as MailServer from "#test/support/MailServer.ts"
@@ -107,9 +108,15 @@ const idleReplicas = Layer.effect(
 
 export class RunningService extends Context.Service<RunningService, Replica>()("vatproof/test/RunningService") {}
 
-/** Returns a real clock that `travel` moves ahead. A move ends the sleeps that are due at the new time. */
+/**
+ * Returns a real clock that `travel` moves ahead. A move ends the sleeps that are due at the new time. `goBack` sets the wall clock back.
+ * `breaker` ignores failed queries that began before the last move, because the clock of the database does not move.
+ */
 const makeClock = (real: Clock.Clock) => {
   const ahead = MutableRef.make(0)
+  const travelled = MutableRef.make(0)
+  let movedAtMs = Number.NEGATIVE_INFINITY
+  const monotonicNanos = () => real.monotonicTimeNanosUnsafe() + BigInt(travelled.current) * 1_000_000n
   const sleepers = new Set<{ readonly until: number; readonly wake: () => void }>()
   const millis = () => real.currentTimeMillisUnsafe() + ahead.current
   const nanos = () => real.currentTimeNanosUnsafe() + BigInt(ahead.current) * 1_000_000n
@@ -124,20 +131,26 @@ const makeClock = (real: Clock.Clock) => {
     currentTimeMillis: Effect.sync(millis),
     currentTimeNanosUnsafe: nanos,
     currentTimeNanos: Effect.sync(nanos),
-    monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
-    monotonicTimeNanos: real.monotonicTimeNanos,
+    monotonicTimeNanosUnsafe: monotonicNanos,
+    monotonicTimeNanos: Effect.sync(monotonicNanos),
     sleep: (duration) => Effect.raceFirst(real.sleep(duration), untilMoved(duration))
   }
   const travel = (duration: Duration.Input) =>
     Effect.sync(() => {
-      MutableRef.update(ahead, (before) => before + Duration.toMillis(duration))
+      for (const moved of [ahead, travelled]) MutableRef.update(moved, (before) => before + Duration.toMillis(duration))
+      movedAtMs = monotonicMsOf(clock)
       for (const sleeper of [...sleepers].filter(({ until }) => until <= millis())) {
         sleepers.delete(sleeper)
         sleeper.wake()
       }
     })
   const goBack = Effect.sync(() => MutableRef.set(ahead, 0))
-  return { clock, travel, goBack }
+  const database = DatabaseBreaker.make()
+  const breaker: DatabaseBreaker.DatabaseBreaker = {
+    ...database,
+    failed: (started, why) => (started < movedAtMs ? Effect.void : database.failed(started, why))
+  }
+  return { clock, travel, goBack, breaker }
 }
 
 /** Returns an unused port outside of the ephemeral range. */
@@ -181,7 +194,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
     MAIL_FROM: "no-reply@vat.example"
   }))
   const { env, port } = yield* settingsFor({ ...Option.getOrUndefined(mail), ...settings })
-  const { clock, goBack, travel } = makeClock(yield* Clock.Clock)
+  const { breaker, clock, goBack, travel } = makeClock(yield* Clock.Clock)
   const scope = yield* Scope.fork(yield* Effect.scope)
   const config = Layer.effect(AppConfig.AppConfig, AppConfig.read(env))
   const service = App.service(yield* Sandbox.Sandbox).pipe(Layer.provide(config), Layer.provide(platform))
@@ -189,7 +202,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   yield* Layer.buildWithMemoMap(service, Layer.makeMemoMapUnsafe(), scope).pipe(
     Effect.provideService(Clock.Clock, clock),
     // Each replica has its own circuit breaker: queries of one replica must not close the breaker of another replica.
-    Effect.provideService(DatabaseBreaker.DatabaseBreaker, DatabaseBreaker.make()),
+    Effect.provideService(DatabaseBreaker.DatabaseBreaker, breaker),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
   const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)

@@ -3,13 +3,14 @@
  * runs one engine. If a replica is killed, the leases of its tasks expire, and another replica claims the tasks. The log stores
  * only one closing event of a task.
  */
-import { Cause, Clock, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
+import { Cause, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import { closingId, quotaDelay, quotaFailure, rejectionDelay, retryDelay } from "#domain/validation/ValidationTask.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
@@ -204,7 +205,7 @@ const make = Effect.gen(function* () {
     )
 
   const iteration = Effect.gen(function* () {
-    const nowMs = yield* Clock.currentTimeMillis
+    const nowMs = yield* monotonicMs
     if (pacing.isStale(nowMs)) pacing.observe((yield* sources.status).memberStates, nowMs)
     const claimed = yield* queue.claim(pacing.slots(nowMs))
     pacing.claimed(claimed)

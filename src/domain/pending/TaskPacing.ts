@@ -1,7 +1,7 @@
 /**
  * Decides how many tasks of each member state run at once on a replica. This limit is 0 while the state's register is
  * unavailable, 1 while the register is degraded, and 2 after its recovery. When as many tasks as the limit have been answered,
- * the limit doubles, up to a maximum per register.
+ * the limit doubles, up to a maximum per register. Times are milliseconds of the monotonic clock.
  */
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskSlots } from "#domain/pending/TaskQueue.ts"

@@ -2,9 +2,10 @@
  * The circuit breaker of the database, shared by all queries of the process. After 3 s without an answer it opens, and requests
  * fail at once instead of waiting. A probe twice a second detects the recovery.
  */
-import { Clock, Context, Duration, Effect, Metric, MutableRef, Schedule, Semaphore } from "effect"
+import { Context, Duration, Effect, Metric, MutableRef, Schedule, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 /** The breaker opens after this time without an answer. During a shorter restart of the database, requests wait. */
@@ -18,8 +19,7 @@ const maxInFlight = 1_000
 /** Timeout of a probe. */
 const probeTimeout = "2 seconds"
 
-/** Milliseconds of a monotonic clock, which starts at an arbitrary time. */
-export const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+export { monotonicMs }
 
 interface BreakerState {
   readonly answeredAt: number

@@ -2,9 +2,10 @@
  * Pushes signed checkpoints to a location outside the control of the database's administrators: a folder, or an HTTPS URL that
  * accepts PUT. Runs in the background, at most once a minute. After a failed push, the next push has the newest checkpoint.
  */
-import { Clock, DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
+import { DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
@@ -68,7 +69,7 @@ export const make = Effect.gen(function* () {
 
   const push = Effect.gen(function* () {
     const note = MutableRef.get(offered)
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* monotonicMs
     if (note === pushed || now - pushedAtMs < Duration.toMillis(pushEvery)) return
     pushedAtMs = now
     yield* Effect.gen(function* () {

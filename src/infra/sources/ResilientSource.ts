@@ -2,7 +2,8 @@
  * One official source behind its guards: single flight for equal questions, a bulkhead per member state, circuit breakers (rules
  * 22, 23). Each replica has guards of its own.
  */
-import { Cache, Clock, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"
+import { Cache, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"
+import { monotonicMs, monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { type Answer, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceBreaker from "#infra/sources/SourceBreaker.ts"
@@ -53,7 +54,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   const slots = makeBulkhead(options.concurrentPerMemberState)
   const pause = makePause(source)
   const troubles = yield* Queue.sliding<number>(1)
-  let lastLiveFailureMs = 0
+  let lastLiveFailureMs = Number.NEGATIVE_INFINITY
   /** Whether the newest live call failed. */
   let isFailing = false
 
@@ -66,7 +67,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
     isFailing = failure !== null && failure.scope !== "question"
     if (isFailing) lastLiveFailureMs = endedMs
     if (isFailing) Queue.offerUnsafe(troubles, endedMs)
-    return failure === null ? Effect.void : pause.note(failure, endedMs)
+    return failure === null ? Effect.void : pause.note(failure, ended)
   }
 
   const behindBreakers = <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
@@ -101,7 +102,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   /** Probes the source. Skips the probe if the circuit is open and a live call failed within `probeGraceMs`. */
   const probe = Effect.gen(function* () {
     if (yield* pause.isOn) return
-    const sinceFailureMs = (yield* Clock.currentTimeMillis) - lastLiveFailureMs
+    const sinceFailureMs = (yield* monotonicMs) - lastLiveFailureMs
     if ((yield* breaker.isSourceOpen) && sinceFailureMs < probeGraceMs) return
     const probing = Effect.timeoutOrElse(options.probe, { duration: probeTimeout, orElse: () => Effect.fail(timedOut(source)) })
     yield* whenEnded(breaker.probe(probing, isFailing), (ended) => Effect.sync(() => health.observeProbe(ended))).pipe(
@@ -135,23 +136,29 @@ export type ResilientSource<A extends Answer> = Effect.Success<ReturnType<typeof
 
 /** Stops calls and probes for as long as the source requested, or for `blockedPauseMs` if it blocks the service's IP address. */
 const makePause = (source: SourceName) => {
-  let pausedUntilMs = 0
-  let beganMs = 0
-  const restMs = Effect.map(Clock.currentTimeMillis, (nowMs) => Math.max(0, pausedUntilMs - nowMs))
+  /** On the monotonic clock. */
+  let pausedUntilMs = Number.NEGATIVE_INFINITY
+  /** Start and end of the pause on the wall clock, for the status. */
+  let beganAtMs = 0
+  let endsAtMs = 0
+  const restMs = Effect.map(monotonicMs, (nowMs) => Math.max(0, pausedUntilMs - nowMs))
   return {
     restMs,
     isOn: Effect.map(restMs, (rest) => rest > 0),
     circuit: Effect.map(restMs, (rest): SourceBreaker.Circuit => ({
       isOpen: rest > 0,
-      sinceMs: rest > 0 ? beganMs : pausedUntilMs
+      sinceMs: rest > 0 ? beganAtMs : endsAtMs
     })),
-    /** Begins or extends the pause if the failure of a call that ended at `endedMs` requires it. */
-    note: ({ reason, retry_after_s = 0, scope }: SourceFailure, endedMs: number) => {
+    /** Begins or extends the pause if the failure of a call requires it. */
+    note: ({ reason, retry_after_s = 0, scope }: SourceFailure, { endedAtMs, endedMs }: SourceHealth.Ended) => {
       const isBlocked = reason === "blocked" && scope !== "question"
       const requestedMs = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
       const pauseMs = Math.max(requestedMs, isBlocked ? blockedPauseMs : 0)
-      if (pauseMs > 0 && pausedUntilMs <= endedMs) beganMs = endedMs
-      if (pauseMs > 0) pausedUntilMs = Math.max(pausedUntilMs, endedMs + pauseMs)
+      if (pauseMs > 0 && pausedUntilMs <= endedMs) beganAtMs = endedAtMs
+      if (pauseMs > 0 && pausedUntilMs < endedMs + pauseMs) {
+        pausedUntilMs = endedMs + pauseMs
+        endsAtMs = endedAtMs + pauseMs
+      }
       if (!isBlocked) return Effect.void
       return Effect.logError(
         `${source} blocks this service's address; pausing requests to ${source} for ${Duration.format(Duration.millis(blockedPauseMs))}`
@@ -170,12 +177,12 @@ const registerStatus = (refused: boolean, circuits: ReadonlyArray<SourceBreaker.
 /** Reports how a call ended, unless it was interrupted. */
 const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: SourceHealth.Ended) => Effect.Effect<void>) =>
   Effect.clockWith((clock) => {
-    const startedMs = clock.currentTimeMillisUnsafe()
+    const startedMs = monotonicMsOf(clock)
     return Effect.onExit(call, (exit) => {
       if (Exit.hasInterrupts(exit)) return Effect.void
-      const endedMs = clock.currentTimeMillisUnsafe()
+      const endedMs = monotonicMsOf(clock)
       const failure = Option.getOrNull(Exit.findErrorOption(exit))
-      return observe({ endedMs, durationMs: endedMs - startedMs, failure })
+      return observe({ endedMs, endedAtMs: clock.currentTimeMillisUnsafe(), durationMs: endedMs - startedMs, failure })
     })
   })
 
@@ -185,8 +192,8 @@ const whenEnded = <B>(call: Effect.Effect<B, SourceFailure>, observe: (ended: So
  */
 const ifAbandoned = <B>(call: Effect.Effect<B, SourceFailure>, graceMs: number, note: Effect.Effect<void>) =>
   Effect.clockWith((clock) => {
-    const startedMs = clock.currentTimeMillisUnsafe()
-    return Effect.onInterrupt(call, () => (clock.currentTimeMillisUnsafe() - startedMs >= graceMs ? note : Effect.void))
+    const startedMs = monotonicMsOf(clock)
+    return Effect.onInterrupt(call, () => (monotonicMsOf(clock) - startedMs >= graceMs ? note : Effect.void))
   })
 
 /** Bounds the calls in flight per member state, so that a slow register does not delay calls to other registers. */

@@ -1,6 +1,7 @@
 /** The circuit breakers of one source: one for the source, and one per member state's register behind it (rule 23). */
-import { Clock, Duration, Effect, Exit, Option, Schedule } from "effect"
+import { Clock, Duration, Effect, Exit, Layer, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
+import { onMonotonicTime } from "#domain/kernel/MonotonicTime.ts"
 import { SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import { maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
 
@@ -92,9 +93,20 @@ const stateOf = (breaker: CircuitBreaker.CircuitBreaker, key: string) =>
 const refusesNow = (state: CircuitBreaker.State) =>
   state._tag === "Open" ? !Duration.isZero(state.retryAfter) : state._tag === "HalfOpen" && state.probing
 
+/** Returns a new store of circuits that measures open times with the monotonic clock. A shared layer would share the circuits. */
+const layerStore = () =>
+  Layer.effect(
+    CircuitBreaker.CircuitBreakerStore,
+    Effect.map(CircuitBreaker.CircuitBreakerStore, ({ admit, record, state }) => ({
+      admit: (key) => onMonotonicTime(admit(key)),
+      record: (outcome) => onMonotonicTime(record(outcome)),
+      state: (key) => onMonotonicTime(state(key))
+    }))
+  ).pipe(Layer.provide(CircuitBreaker.layerStoreMemory()))
+
 const makeBreaker = (failures: number) =>
   CircuitBreaker.make({ tripPolicy: CircuitBreaker.consecutive(failures), openDuration, maxOpenDuration }).pipe(
-    Effect.provide(CircuitBreaker.layerStoreMemory())
+    Effect.provide(layerStore())
   )
 
 /** Returns the failure of a call that an open circuit rejects. */

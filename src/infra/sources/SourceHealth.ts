@@ -1,5 +1,6 @@
 /** The health of one source, from live calls and probes alike (rule 24). */
 import { Clock, DateTime, Duration, Effect } from "effect"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import type { SourceState } from "#domain/vat/Sources.ts"
 import type { FailureReason, SourceFailure } from "#domain/vat/Verdict.ts"
 
@@ -11,23 +12,24 @@ const slowMs = Duration.toMillis("5 seconds")
 /** A source that has answered a live call counts as answering for this long, even if its status page reports an outage. */
 const answerTrustMs = Duration.toMillis("5 seconds")
 
-/** A call or probe that ended at `endedMs`. */
+/** A call or probe that ended at `endedMs` of the monotonic clock, and `endedAtMs` of the wall clock. */
 export interface Ended {
   readonly endedMs: number
+  readonly endedAtMs: number
   readonly durationMs: number
   readonly failure: SourceFailure | null
 }
 
 export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
-  let lastCheckedMs = startedMs
+  let lastCheckedAtMs = startedMs
   let latencyMs: number | null = null
   let lastTroubleMs: number | null = null
   let lastReason: FailureReason | null = null
   let answers = true
   let lastLiveAnswerMs: number | null = null
 
-  const observe = ({ durationMs, endedMs }: Ended, reason: FailureReason | null): void => {
-    lastCheckedMs = endedMs
+  const observe = ({ durationMs, endedAtMs, endedMs }: Ended, reason: FailureReason | null): void => {
+    lastCheckedAtMs = endedAtMs
     if (reason === null) latencyMs = durationMs
     if (reason === null && durationMs <= slowMs) return
     lastTroubleMs = endedMs
@@ -58,14 +60,14 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
    * recent failure or slow answer makes the source `degraded`.
    */
   const status = (unavailable: boolean) =>
-    Effect.map(Clock.currentTimeMillis, (nowMs) => {
+    Effect.map(monotonicMs, (nowMs) => {
       const troubled = lastTroubleMs !== null && nowMs - lastTroubleMs < memoryMs
       const state: SourceState = unavailable ? "unavailable" : troubled ? "degraded" : "operational"
       return {
         state,
         answers: answers && !unavailable,
         latencyMs: unavailable ? null : latencyMs,
-        lastChecked: DateTime.makeUnsafe(lastCheckedMs),
+        lastChecked: DateTime.makeUnsafe(lastCheckedAtMs),
         reason: lastReason
       }
     })

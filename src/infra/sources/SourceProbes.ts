@@ -1,6 +1,7 @@
 /** Probes the sources in the background, and records changes of their state (rule 24). */
-import { Clock, Effect, MutableRef, Option, Queue } from "effect"
+import { Effect, MutableRef, Option, Queue } from "effect"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import {
   SourceDegraded,
   SourceRecovered,
@@ -47,9 +48,9 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
 
   const watch = Effect.fnUntraced(function* (source: (typeof watched)[number]) {
     const recordedState = MutableRef.make<SourceState>("operational")
-    const probedAt = MutableRef.make(0)
+    const probedAt = MutableRef.make(Number.NEGATIVE_INFINITY)
     const check = Effect.fnUntraced(function* (troubled: boolean) {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* monotonicMs
       const due = recordedState.current === "operational" && silent.size === 0 ? restMs : tickMs
       if (now - probedAt.current >= (troubled ? troubledMs : due)) {
         MutableRef.set(probedAt, now)

@@ -4,11 +4,14 @@ import { join } from "node:path"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Schedule } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
+import { TestClock } from "effect/testing"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { temporaryFolder } from "#test/support/Auditing.ts"
-import { assert, layer } from "#test/support/Test.ts"
+import { assert, it, layer } from "#test/support/Test.ts"
+import * as WallClock from "#test/support/WallClock.ts"
 
 const configured = (place: string) => Effect.flatMap(AppConfig.read({ CHECKPOINT_MIRROR: place }), Effect.succeed)
 
@@ -74,3 +77,25 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
     })
   }
 )
+
+it.effect("A mirror of checkpoints receives the newest checkpoint after a minute, even if the clock was set back", function* () {
+  const wallClock = yield* WallClock.make
+  let pushes = 0
+  const client = HttpClient.make((request) =>
+    Effect.sync(() => ((pushes += 1), HttpClientResponse.fromWeb(request, new Response(null, { status: 204 }))))
+  )
+  const config = yield* configured("https://mirror.example/log")
+  const offer = yield* CheckpointMirror.make.pipe(
+    Effect.provideService(AppConfig.AppConfig, config),
+    Effect.provideService(HttpClient.HttpClient, client),
+    Effect.provide(NodeServices.layer),
+    wallClock.on
+  )
+  yield* offer("one")
+  yield* TestClock.adjust("2 seconds")
+  assert.strictEqual(pushes, 1)
+  wallClock.setBack("1 hour")
+  yield* offer("two")
+  yield* TestClock.adjust("62 seconds")
+  assert.strictEqual(pushes, 2)
+})

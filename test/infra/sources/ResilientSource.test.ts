@@ -5,6 +5,7 @@ import { type Answer, SourceFailure } from "#domain/vat/Verdict.ts"
 import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
+import * as WallClock from "#test/support/WallClock.ts"
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 const french = vatIdOf("FR40100999703")
@@ -146,5 +147,41 @@ describe("a source behind a circuit breaker", () => {
     assert.deepStrictEqual([counts.asked, ended.current], [1, 0])
     yield* Fiber.interrupt(second)
     assert.deepStrictEqual([counts.asked, ended.current], [1, 1])
+  })
+})
+
+describe("a source of a replica whose clock is set back by an hour", () => {
+  it.effect("is queried when its pause ends", function* () {
+    const wallClock = yield* WallClock.make
+    const { ask, conduct, guarded } = yield* wallClock.on(make)
+    MutableRef.set(conduct, Effect.fail(failureOf({ retry_after_s: 300 })))
+    yield* wallClock.on(ask())
+    MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+    wallClock.setBack("1 hour")
+    assert.strictEqual(yield* wallClock.on(guarded.opensInSeconds), 300)
+    yield* TestClock.adjust("300 seconds")
+    assert.strictEqual(reasonOf(yield* wallClock.on(ask())), "answered")
+  })
+
+  it.effect("is probed 20 s after a failed call while its circuit is open", function* () {
+    const wallClock = yield* WallClock.make
+    const { ask, conduct, counts, guarded } = yield* wallClock.on(make)
+    MutableRef.set(conduct, Effect.fail(failureOf({ reason: "unreachable", code: "ECONNREFUSED" })))
+    for (const _ of [1, 2]) yield* wallClock.on(ask())
+    wallClock.setBack("1 hour")
+    yield* TestClock.adjust("20 seconds")
+    yield* wallClock.on(guarded.probe)
+    assert.strictEqual(counts.probed, 1)
+  })
+
+  it.effect("is operational a minute after its last failure", function* () {
+    const wallClock = yield* WallClock.make
+    const { ask, conduct, guarded } = yield* wallClock.on(make)
+    MutableRef.set(conduct, Effect.fail(failureOf({ scope: "member_state", reason: "unavailable", code: "MS_UNAVAILABLE" })))
+    yield* wallClock.on(ask())
+    wallClock.setBack("1 hour")
+    assert.strictEqual((yield* wallClock.on(guarded.status)).state, "degraded")
+    yield* TestClock.adjust("1 minute")
+    assert.strictEqual((yield* wallClock.on(guarded.status)).state, "operational")
   })
 })

@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceBreaker from "#infra/sources/SourceBreaker.ts"
 import { assert, it } from "#test/support/Test.ts"
+import * as WallClock from "#test/support/WallClock.ts"
 
 const failureOf = (parts: Pick<SourceFailure, "reason" | "code"> & Partial<Pick<SourceFailure, "retry_after_s">>) =>
   new SourceFailure({ source: "vies", scope: "source", retry: "later", ...parts })
@@ -60,3 +61,14 @@ it.effect.each([
     assert.strictEqual(yield* breaker.isSourceOpen, isOpen)
   }
 )
+
+it.effect("an open circuit lets a call through after 5 s, even if the clock was set back", function* () {
+  const wallClock = yield* WallClock.make
+  const breaker = yield* wallClock.on(SourceBreaker.make("vies"))
+  const unreachable = failureOf({ reason: "unreachable", code: "ECONNREFUSED" })
+  yield* wallClock.on(twice(breaker.source(Effect.fail(unreachable))))
+  wallClock.setBack("1 hour")
+  assert.strictEqual(yield* wallClock.on(breaker.opensInSeconds), 5)
+  yield* TestClock.adjust("5 seconds")
+  assert.strictEqual(yield* wallClock.on(breaker.source(Effect.succeed("answer"))), "answer")
+})

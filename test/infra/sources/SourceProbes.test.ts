@@ -6,6 +6,7 @@ import type { SourceName } from "#domain/vat/Verdict.ts"
 import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 import { assert, it } from "#test/support/Test.ts"
+import * as WallClock from "#test/support/WallClock.ts"
 
 const german = Result.getOrThrow(parse("DE123456789"))
 
@@ -53,12 +54,30 @@ it.effect("a source that becomes unavailable is logged as a warning, and its oth
   assert.deepStrictEqual(lines, ["Info vies is degraded", "Warn vies is unavailable", "Info vies is operational"])
 })
 
+it.effect("a source is probed every 30 s, even after the clock was set back", function* () {
+  const wallClock = yield* WallClock.make
+  const probes = yield* Ref.make(0)
+  const status = Effect.succeed({ ...degraded, state: "operational" } as const)
+  const source = { source: "vies", probe: Ref.update(probes, (count) => count + 1), trouble: Effect.never, status } as const
+  yield* TestClock.adjust("1 minute")
+  yield* SourceProbes.run([source], "here").pipe(
+    Effect.provide(Layer.mock(SourceLog, { record: () => Effect.void })),
+    wallClock.on
+  )
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual(yield* Ref.get(probes), 1)
+  wallClock.setBack("1 hour")
+  yield* TestClock.adjust("60 seconds")
+  assert.strictEqual(yield* Ref.get(probes), 3)
+})
+
 it.effect("two sources that do not respond are reported as unavailable 15 s after the first timeout", function* () {
+  let hangs = false
   const hanging = (source: SourceName) =>
     ResilientSource.make({
       source,
       ask: () => Effect.never,
-      probe: Effect.never,
+      probe: Effect.suspend(() => (hangs ? Effect.never : Effect.void)),
       concurrentPerMemberState: 1,
       timeout: () => "20 seconds"
     })
@@ -67,6 +86,8 @@ it.effect("two sources that do not respond are reported as unavailable 15 s afte
   const live = (source: typeof vies) => source.through(german, Effect.void)
   yield* live(vies)
   yield* Effect.provide(SourceProbes.run([vies, bzst], "here"), Layer.mock(SourceLog, { record: () => Effect.void }))
+  yield* TestClock.adjust("1 second")
+  hangs = true
   const question = { vatId: german, requester: null, isShared: true }
   const call = yield* Effect.forkChild(Effect.exit(vies.ask(question)))
   yield* TestClock.adjust("20 seconds")
