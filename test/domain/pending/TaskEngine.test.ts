@@ -223,6 +223,14 @@ describe("the task engine, for a member state whose register answers in a second
   })
 })
 
+/** Runs the engine on a queue with a stand-in for ValidateVatId, until the condition holds. */
+const runUntil = (
+  queue: Effect.Success<ReturnType<typeof makeQueue>>["queue"],
+  validations: Layer.Layer<ValidateVatId>,
+  until: () => boolean
+) =>
+  Effect.scoped(Effect.andThen(Layer.build(engine(queue, validations)), Effect.repeat(TestClock.adjust("1 second"), { until })))
+
 describe("the task engine", () => {
   it.effect.each([
     ["the API key of the task was revoked", "key_revoked", new InvalidApiKey({})],
@@ -236,12 +244,8 @@ describe("the task engine", () => {
     ["the requester is no longer accepted", "not_allowed", new InvalidRequester({})]
   ] as const)("closes a task if %s, with the reason %s", function* ([_, reason, refusal]) {
     const { ended, queue } = yield* makeQueue(1)
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* Layer.build(engine(queue, Layer.mock(ValidateVatId, { validate: () => Effect.fail(refusal) })))
-        yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => ended.length > 0 })
-      })
-    )
+    const validations = Layer.mock(ValidateVatId, { validate: () => Effect.fail(refusal) })
+    yield* runUntil(queue, validations, () => ended.length > 0)
     assert.deepStrictEqual(ended, [reason])
   })
 })
@@ -256,12 +260,7 @@ describe("a task about a German VAT ID", () => {
     const asked: Array<boolean | undefined> = []
     const validate = ({ mayAskBzst }: { readonly mayAskBzst?: boolean }) =>
       Effect.sync(() => (asked.push(mayAskBzst), validation))
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* Layer.build(engine(queue, Layer.mock(ValidateVatId, { validate })))
-        yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => asked.length > 0 })
-      })
-    )
+    yield* runUntil(queue, Layer.mock(ValidateVatId, { validate }), () => asked.length > 0)
     assert.deepStrictEqual(asked, [mayAsk])
   })
 
