@@ -27,7 +27,7 @@ const startErrorOf = Effect.fnUntraced(function* (settings: RunningService.Setti
 
 layer(RunningService.layerGround, { excludeTestServices: true })("A notary that is killed", (it) => {
   it.effect(
-    "is replaced by the notary of another replica, and no replica starts on a log that is shorter than its signed checkpoint",
+    "is replaced by the notary of another replica; no replica starts if the log has fewer events than a signed checkpoint states",
     function* () {
       const settings = signing(yield* temporaryFolder)
       const one = yield* RunningService.spawn(settings)

@@ -53,7 +53,7 @@ it.each(namedOperations)("%s declares a success response, and X-Request-Id on ev
   for (const response of Object.values(operation.responses)) assert.property(response.headers, "X-Request-Id")
 })
 
-it("the route table returns the route template and the methods of a path, and one template for all tiles of the log", () => {
+it("the route table returns the route template and the allowed methods of a path; all tiles of the log share one template", () => {
   const { allowedMethods, templateOf } = routeTable
   assert.strictEqual(templateOf("/v1/validate/DE123456789"), "/v1/validate/{vat_id}")
   assert.strictEqual(templateOf("/v1/audit/tile/0/x001/234.p/8"), "/v1/audit/tile/*")
@@ -122,46 +122,48 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
     })
   )
 
-  it.effect("serves an llms.txt whose commands register, validate and read the quota, and whose text explains error codes", () =>
-    Effect.gen(function* () {
-      const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
-      const [, link = ""] = /href="([^"]*llms\.txt)"/u.exec((yield* get("/")).text) ?? []
-      const { headers, text } = yield* get(link)
-      assert.match(headers["content-type"] ?? "", /^text\/plain/u)
-      assert.match(text, /^# Vatproof\n\n> /u)
-      const commands = [...text.matchAll(/^curl -i (.+)$/gmu)].map(([, command = ""]) => command)
-      assert.lengthOf(commands, 3)
-      const run = (command: string, key: string) => {
-        const [, url = ""] = /(https?:\S+)/u.exec(command) ?? []
-        assert.isTrue(url.startsWith(baseUrl), url)
-        const sent = [...command.matchAll(/-H ['"]([^:]+): ([^'"]+)['"]/gu)].map(([, name = "", value = ""]) => [
-          name,
-          value.replace("$API_KEY", key)
-        ])
-        const [, data] = /-d '(.+)'/u.exec(command) ?? []
-        const body = data === undefined ? {} : { body: decodeJson(data) }
-        const method = command.includes("-X POST") ? ("POST" as const) : ("GET" as const)
-        return ask(url.slice(baseUrl.length), { method, headers: Object.fromEntries(sent), ...body })
-      }
-      const [register = "", check = "", usage = ""] = commands
-      const registered = yield* run(register, "")
-      const { api_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(registered.body)
-      const validated = yield* run(check, api_key)
-      assert.containSubset(validated, { status: 200, body: { valid: true } })
-      assert.include(text, "`X-Service-Usage: <used>/<limit>`")
-      assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
-      assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
-      // The table of errors in llms.txt has a row for this error code.
-      const refused = yield* validate("XX1", { key: api_key })
-      const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(
-        refused.body
-      )
-      assert.match(text, new RegExp(`^\\| ${refused.status} \\| \`${error.code}\` \\| .+\\|$`, "mu"))
-      for (const name of ["plan", "limit", "resets_at", "upgrade_url", "contact"]) assert.include(text, `\`${name}\``)
-      for (const [, url = ""] of text.matchAll(/\]\((\S+)\)/gu)) {
-        assert.strictEqual((yield* get(url.slice(baseUrl.length))).status, 200, url)
-      }
-    })
+  it.effect(
+    "serves an llms.txt with commands that register a key, validate a VAT ID and read the quota, and with an explanation of error codes",
+    () =>
+      Effect.gen(function* () {
+        const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
+        const [, link = ""] = /href="([^"]*llms\.txt)"/u.exec((yield* get("/")).text) ?? []
+        const { headers, text } = yield* get(link)
+        assert.match(headers["content-type"] ?? "", /^text\/plain/u)
+        assert.match(text, /^# Vatproof\n\n> /u)
+        const commands = [...text.matchAll(/^curl -i (.+)$/gmu)].map(([, command = ""]) => command)
+        assert.lengthOf(commands, 3)
+        const run = (command: string, key: string) => {
+          const [, url = ""] = /(https?:\S+)/u.exec(command) ?? []
+          assert.isTrue(url.startsWith(baseUrl), url)
+          const sent = [...command.matchAll(/-H ['"]([^:]+): ([^'"]+)['"]/gu)].map(([, name = "", value = ""]) => [
+            name,
+            value.replace("$API_KEY", key)
+          ])
+          const [, data] = /-d '(.+)'/u.exec(command) ?? []
+          const body = data === undefined ? {} : { body: decodeJson(data) }
+          const method = command.includes("-X POST") ? ("POST" as const) : ("GET" as const)
+          return ask(url.slice(baseUrl.length), { method, headers: Object.fromEntries(sent), ...body })
+        }
+        const [register = "", check = "", usage = ""] = commands
+        const registered = yield* run(register, "")
+        const { api_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(registered.body)
+        const validated = yield* run(check, api_key)
+        assert.containSubset(validated, { status: 200, body: { valid: true } })
+        assert.include(text, "`X-Service-Usage: <used>/<limit>`")
+        assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
+        assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
+        // The table of errors in llms.txt has a row for this error code.
+        const refused = yield* validate("XX1", { key: api_key })
+        const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(
+          refused.body
+        )
+        assert.match(text, new RegExp(`^\\| ${refused.status} \\| \`${error.code}\` \\| .+\\|$`, "mu"))
+        for (const name of ["plan", "limit", "resets_at", "upgrade_url", "contact"]) assert.include(text, `\`${name}\``)
+        for (const [, url = ""] of text.matchAll(/\]\((\S+)\)/gu)) {
+          assert.strictEqual((yield* get(url.slice(baseUrl.length))).status, 200, url)
+        }
+      })
   )
 
   it.effect("serves an llms-full.txt with each operation and its parameters", () =>

@@ -73,15 +73,18 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.lengthOf(yield* list(service, token), 3)
   })
 
-  it.effect("is created, listed and revoked only with a login token, which is checked before the input", function* () {
-    const service = yield* RunningService.RunningService
-    const key = yield* service.newKey
-    for (const more of [{}, { key }]) {
-      assertProblem(yield* service.post(path, { name: 7 }, more), "UNAUTHORIZED")
-      assertProblem(yield* service.get(path, more), "UNAUTHORIZED")
-      assertProblem(yield* service.ask(`${path}/${key.slice(0, 12)}`, { ...more, method: "DELETE" }), "UNAUTHORIZED")
+  it.effect(
+    "can be created, listed and revoked only with a login token; a missing token is reported before an invalid input",
+    function* () {
+      const service = yield* RunningService.RunningService
+      const key = yield* service.newKey
+      for (const more of [{}, { key }]) {
+        assertProblem(yield* service.post(path, { name: 7 }, more), "UNAUTHORIZED")
+        assertProblem(yield* service.get(path, more), "UNAUTHORIZED")
+        assertProblem(yield* service.ask(`${path}/${key.slice(0, 12)}`, { ...more, method: "DELETE" }), "UNAUTHORIZED")
+      }
     }
-  })
+  )
 
   it.effect("is rejected on every replica after its revocation, and stays in the list of keys", function* () {
     const service = yield* RunningService.RunningService
@@ -101,7 +104,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key o
     assert.containSubset(first, { id, name: "kept", revoked: true })
   })
 
-  it.effect("can be revoked repeatedly and concurrently, which records only one event", function* () {
+  it.effect("can be revoked repeatedly and concurrently; only one event records the revocation", function* () {
     const both = [yield* RunningService.RunningService, yield* RunningService.make()] as const
     const sql = yield* SqlClient.SqlClient
     const { accountId, token } = yield* People.newUser(both[0])

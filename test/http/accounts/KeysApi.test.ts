@@ -46,7 +46,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
   })
 
   it.effect(
-    "is rejected at once on every replica, together with all earlier keys, if it is replaced with revoke_old",
+    "is rejected at once on every replica, as are all earlier keys, if a rotation with revoke_old replaces it",
     function* () {
       const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
       const first = yield* one.newKey
@@ -61,19 +61,22 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     }
   )
 
-  it.effect("is listed and revoked by the prefix of the new key after its rotation", function* () {
-    const service = yield* RunningService.make()
-    const { token } = yield* People.newUser(service)
-    const { key } = yield* People.issueKey(service, token)
-    const rotated = yield* rotate(service, key)
-    const listed = yield* service.get("/v1/auth/api-keys", People.bearing(token))
-    assert.containSubset(listed.body, { api_keys: [{ id: rotated.id, revoked: false }] })
-    const path = `/v1/auth/api-keys/${rotated.id}`
-    assert.strictEqual((yield* service.ask(path, { ...People.bearing(token), method: "DELETE" })).status, 200)
-    for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(service, secret), 401)
-  })
+  it.effect(
+    "is listed under the id of the new key after a rotation; revoking that id revokes the old and the new key",
+    function* () {
+      const service = yield* RunningService.make()
+      const { token } = yield* People.newUser(service)
+      const { key } = yield* People.issueKey(service, token)
+      const rotated = yield* rotate(service, key)
+      const listed = yield* service.get("/v1/auth/api-keys", People.bearing(token))
+      assert.containSubset(listed.body, { api_keys: [{ id: rotated.id, revoked: false }] })
+      const path = `/v1/auth/api-keys/${rotated.id}`
+      assert.strictEqual((yield* service.ask(path, { ...People.bearing(token), method: "DELETE" })).status, 200)
+      for (const secret of [key, rotated.key]) assert.strictEqual(yield* statusOf(service, secret), 401)
+    }
+  )
 
-  it.effect("revokes itself on every replica", function* () {
+  it.effect("can revoke itself, and is then rejected on every replica", function* () {
     const [one, other] = [yield* RunningService.make(), yield* RunningService.make()]
     const key = yield* one.newKey
     assert.strictEqual(yield* statusOf(other, key), 200)

@@ -113,7 +113,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("logging in",
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("failed logins", (it) => {
   it.effect(
-    "of one client with one email address are limited to ten in 15 minutes, and do not block the owner on another client",
+    "are limited to ten in 15 minutes for one client and one email address; another client can still log in with that address",
     function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       const { email } = yield* People.newUser(yield* RunningService.RunningService)

@@ -65,28 +65,31 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assertProblem(yield* confirm(service, token), "TOKEN_EXPIRED")
   })
 
-  it.effect("answers the same for known and unknown addresses, and sends a mail only to addresses with a login", function* () {
-    const service = yield* RunningService.make()
-    const { email } = yield* People.newUser(service)
-    yield* service.post("/v1/register", { email: "registered@example.com" })
-    const replies = yield* Effect.forEach(
-      [email, email, "unknown@example.com", "registered@example.com", "no address", ""],
-      Effect.fnUntraced(function* (one) {
-        const startedMs = yield* Clock.currentTimeMillis
-        const { body, status } = yield* ask(service, one)
-        assert.isAtLeast((yield* Clock.currentTimeMillis) - startedMs, 495)
-        return JSON.stringify([status, body])
-      }),
-      { concurrency: "unbounded" }
-    )
-    assert.strictEqual(new Set(replies).size, 1, replies.join("\n"))
-    yield* MailedTokens.allDelivered
-    assert.lengthOf(yield* tokensFor(email, 1), 1)
-    assert.lengthOf(yield* tokensFor("registered@example.com", 0), 0)
-  })
+  it.effect(
+    "returns the same response for known and unknown email addresses, and sends a mail only to the address of an account with a login",
+    function* () {
+      const service = yield* RunningService.make()
+      const { email } = yield* People.newUser(service)
+      yield* service.post("/v1/register", { email: "registered@example.com" })
+      const replies = yield* Effect.forEach(
+        [email, email, "unknown@example.com", "registered@example.com", "no address", ""],
+        Effect.fnUntraced(function* (one) {
+          const startedMs = yield* Clock.currentTimeMillis
+          const { body, status } = yield* ask(service, one)
+          assert.isAtLeast((yield* Clock.currentTimeMillis) - startedMs, 495)
+          return JSON.stringify([status, body])
+        }),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(new Set(replies).size, 1, replies.join("\n"))
+      yield* MailedTokens.allDelivered
+      assert.lengthOf(yield* tokensFor(email, 1), 1)
+      assert.lengthOf(yield* tokensFor("registered@example.com", 0), 0)
+    }
+  )
 
   it.effect(
-    "sends an address at most one mail in ten minutes and five a day, and accepts twenty requests a day from one client",
+    "sends at most one mail in ten minutes and five a day to an address, and accepts at most twenty requests a day from a client",
     function* () {
       const service = yield* RunningService.make()
       const sql = yield* SqlClient.SqlClient
@@ -107,7 +110,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     }
   )
 
-  it.effect("shows an HTML page with a form, which can be opened without using up the link", function* () {
+  it.effect("shows an HTML page with a form; opening the page does not use up the link", function* () {
     const service = yield* RunningService.make()
     const { email } = yield* People.newUser(service)
     yield* ask(service, email)
@@ -186,7 +189,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a change of 
     assertProblem(yield* change(service, token), "RATE_LIMIT_EXCEEDED")
   })
 
-  it.effect("succeeds at most ten times in 24 hours; a password reset by mail is still possible", function* () {
+  it.effect("succeeds at most ten times in 24 hours; after that, a password reset by mail is still possible", function* () {
     const service = yield* RunningService.RunningService
     const { email, token } = yield* People.newUser(service)
     let latest = token

@@ -68,13 +68,16 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
     }
   })
 
-  it.effect("is rejected if its password is invalid UTF-8, because decoding would make different passwords equal", function* () {
-    const { port } = yield* RunningService.make()
-    const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
-    const headers = ["content-type: application/json", `content-length: ${body.length}`]
-    const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
-    assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
-  })
+  it.effect(
+    "is rejected if its password is invalid UTF-8, because decoding could turn different passwords into the same text",
+    function* () {
+      const { port } = yield* RunningService.make()
+      const body = Buffer.from('{"email":"a@example.com","password":"passw\u00f6rter"}', "latin1")
+      const headers = ["content-type: application/json", `content-length: ${body.length}`]
+      const reply = yield* RawHttp.send(port, "POST /v1/auth/signup HTTP/1.1", headers, body)
+      assert.strictEqual(assertProblem(reply, "VALIDATION_ERROR").details?.[0]?.field, "password")
+    }
+  )
 
   it.effect("is accepted with a password of 8 to 256 characters of any kind", function* () {
     const service = yield* RunningService.make()
@@ -101,7 +104,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
   })
 
   it.effect(
-    "is rejected if its email address, in upper or lower case, belongs to an account; POST /v1/register rejects it too",
+    "is rejected if its email address, in upper or lower case, belongs to an account; POST /v1/register rejects such an address too",
     function* () {
       const service = yield* RunningService.make()
       assert.strictEqual((yield* service.post("/v1/register", { email: "Agent@Example.com" })).status, 201)
@@ -135,7 +138,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a signup
   })
 
   it.effect(
-    "gets the same error for known and unknown addresses if three concurrent signups of its client have succeeded",
+    "is rejected with 429 for known and unknown email addresses once three concurrent signups of the same client have succeeded",
     function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       yield* People.signUp(service, "known@example.com", { from: "198.51.100.20" })

@@ -31,7 +31,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* service.post("/v1/auth/api-keys", {}, People.bearing(access))).status, 201)
   })
 
-  it.effect("sends a token that is valid once, by GET or by POST, and of which only the hash is stored", function* () {
+  it.effect("mails a token that is valid once, by GET or by POST; the database stores only the hash of the token", function* () {
     const service = yield* RunningService.make()
     const sql = yield* SqlClient.SqlClient
     yield* People.signUpByBrowser(service, "once@example.com")
@@ -51,7 +51,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assertProblem(yield* get(service, second), "INVALID_TOKEN")
   })
 
-  it.effect("sends a token that succeeds in only one of many concurrent requests", function* () {
+  it.effect("mails a token that only one of many concurrent requests can use", function* () {
     const both = [yield* RunningService.make(), yield* RunningService.make()] as const
     yield* People.signUpByBrowser(both[0], "race@example.com")
     const [token = ""] = yield* MailedTokens.tokensFor("race@example.com", 1)
@@ -60,7 +60,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual([count(replies, 200), count(replies, 400)], [1, 11])
   })
 
-  it.effect("sends a token that expires after 24 hours, and sends a new token after another signup", function* () {
+  it.effect("mails a token that expires after 24 hours, and mails a new token after another signup", function* () {
     const service = yield* RunningService.make()
     const email = "late@example.com"
     yield* People.signUpByBrowser(service, email)
@@ -76,52 +76,58 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.strictEqual((yield* People.logIn(service, email)).status, 200)
   })
 
-  it.effect("sends at most three mails per client to addresses that other clients signed up", function* () {
-    const service = yield* RunningService.make(RunningService.ownLimits)
-    const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
-    for (const [index, email] of emails.entries())
-      yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
-    // The next mail would replace a mail that is still queued.
-    yield* MailedTokens.allDelivered
-    yield* service.travel("10 minutes")
-    const from = "198.51.100.40"
-    for (const email of emails) {
-      const { message } = assertProblem(yield* People.signUpByBrowser(service, email, { from }), "CONFLICT")
-      assert.include(message, "a new mail is sent, at most every 10 minutes and a few a day")
+  it.effect(
+    "sends at most three further mails if one client signs up addresses that other clients have already signed up",
+    function* () {
+      const service = yield* RunningService.make(RunningService.ownLimits)
+      const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)
+      for (const [index, email] of emails.entries())
+        yield* People.signUpByBrowser(service, email, { from: `198.51.100.${30 + index}` })
+      // The next mail would replace a mail that is still queued.
+      yield* MailedTokens.allDelivered
+      yield* service.travel("10 minutes")
+      const from = "198.51.100.40"
+      for (const email of emails) {
+        const { message } = assertProblem(yield* People.signUpByBrowser(service, email, { from }), "CONFLICT")
+        assert.include(message, "a new mail is sent, at most every 10 minutes and a few a day")
+      }
+      yield* MailedTokens.allDelivered
+      const mails = yield* Effect.forEach(emails, (email) => MailedTokens.tokensFor(email, 1))
+      assert.deepStrictEqual(
+        mails.map(({ length }) => length),
+        [2, 2, 2, 1, 1]
+      )
+      assert.strictEqual((yield* People.signUpByBrowser(service, "own@example.com", { from })).status, 201)
     }
-    yield* MailedTokens.allDelivered
-    const mails = yield* Effect.forEach(emails, (email) => MailedTokens.tokensFor(email, 1))
-    assert.deepStrictEqual(
-      mails.map(({ length }) => length),
-      [2, 2, 2, 1, 1]
-    )
-    assert.strictEqual((yield* People.signUpByBrowser(service, "own@example.com", { from })).status, 201)
-  })
+  )
 
-  it.effect("sends at most one further mail to the same address, after ten minutes", function* () {
-    const both = [yield* RunningService.make(), yield* RunningService.make()] as const
-    const email = "again@example.com"
-    const again = Effect.all(
-      Array.from({ length: 6 }, (_, index) => People.signUpByBrowser(both[index % 2 === 0 ? 0 : 1], email.toUpperCase())),
-      { concurrency: "unbounded" }
-    )
-    const first = yield* again
-    assert.deepStrictEqual([count(first, 201), count(first, 409)], [1, 5])
-    assert.strictEqual(count(yield* again, 409), 6)
-    yield* MailedTokens.allDelivered
-    assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 1), 1)
-    for (const one of both) yield* one.travel("10 minutes")
-    assert.strictEqual(count(yield* again, 409), 6)
-    yield* MailedTokens.allDelivered
-    const tokens = yield* MailedTokens.tokensFor(email.toUpperCase(), 2)
-    assert.lengthOf(tokens, 2)
-    assertProblem(yield* get(both[1], tokens[0] ?? ""), "INVALID_TOKEN")
-    assert.strictEqual((yield* get(both[1], tokens[1] ?? "")).status, 200)
-    for (const one of both) yield* one.travel("1 hour")
-    assert.strictEqual(count(yield* again, 409), 6)
-    yield* MailedTokens.allDelivered
-    assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 2), 2)
-  })
+  it.effect(
+    "sends a second mail for repeated signups of one address only after ten minutes, and no third mail within the next hour",
+    function* () {
+      const both = [yield* RunningService.make(), yield* RunningService.make()] as const
+      const email = "again@example.com"
+      const again = Effect.all(
+        Array.from({ length: 6 }, (_, index) => People.signUpByBrowser(both[index % 2 === 0 ? 0 : 1], email.toUpperCase())),
+        { concurrency: "unbounded" }
+      )
+      const first = yield* again
+      assert.deepStrictEqual([count(first, 201), count(first, 409)], [1, 5])
+      assert.strictEqual(count(yield* again, 409), 6)
+      yield* MailedTokens.allDelivered
+      assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 1), 1)
+      for (const one of both) yield* one.travel("10 minutes")
+      assert.strictEqual(count(yield* again, 409), 6)
+      yield* MailedTokens.allDelivered
+      const tokens = yield* MailedTokens.tokensFor(email.toUpperCase(), 2)
+      assert.lengthOf(tokens, 2)
+      assertProblem(yield* get(both[1], tokens[0] ?? ""), "INVALID_TOKEN")
+      assert.strictEqual((yield* get(both[1], tokens[1] ?? "")).status, 200)
+      for (const one of both) yield* one.travel("1 hour")
+      assert.strictEqual(count(yield* again, 409), 6)
+      yield* MailedTokens.allDelivered
+      assert.lengthOf(yield* MailedTokens.tokensFor(email.toUpperCase(), 2), 2)
+    }
+  )
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing up an unconfirmed address again", (it) => {
@@ -146,20 +152,23 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
   })
 
-  it.effect("sets neither password if the second password differs and the next mail is not allowed yet", function* () {
-    const service = yield* RunningService.make()
-    const email = "contested@example.com"
-    yield* signUpWith(service, email, first)
-    assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
-    const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
-    const reply = yield* get(service, token)
-    assert.strictEqual(reply.status, 200)
-    assert.include(reply.text, "POST /v1/auth/password-reset")
-    assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
-  })
+  it.effect(
+    "leaves the account without a password if the two signups have different passwords and it is too early for a second mail",
+    function* () {
+      const service = yield* RunningService.make()
+      const email = "contested@example.com"
+      yield* signUpWith(service, email, first)
+      assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
+      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+      const reply = yield* get(service, token)
+      assert.strictEqual(reply.status, 200)
+      assert.include(reply.text, "POST /v1/auth/password-reset")
+      assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+    }
+  )
 
   it.effect(
-    "changes nothing if the password is the same and the next mail is not allowed yet, or the address is confirmed",
+    "changes nothing if the password is the same and it is too early for a second mail, or if the address is already confirmed",
     function* () {
       const service = yield* RunningService.make()
       const email = "impatient@example.com"
@@ -253,7 +262,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("opening 
     assert.strictEqual((yield* head).status, 400)
   })
 
-  it.effect("is rejected if the link has an unknown token, whatever its content", function* () {
+  it.effect("is rejected if the token in the link is unknown, whatever text the token is", function* () {
     const service = yield* RunningService.make()
     const wrong = [
       "",

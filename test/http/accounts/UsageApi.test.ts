@@ -40,7 +40,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     }
   })
 
-  it.effect("is not counted, and is answered even if the quota and the rate limit of the key are exceeded", function* () {
+  it.effect("is not counted as a call, and succeeds even if the key has used up its quota and its rate limit", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service, "enterprise")
     yield* RunningService.setQuota(key, 1)
@@ -82,7 +82,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset((yield* service.get(path, { key: second.key })).body, { requests: { used: 0 } })
   })
 
-  it.effect("returns a remaining quota of at least zero, even after a downgrade", function* () {
+  it.effect("returns a remaining quota of at least zero, even after a downgrade of the plan", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     for (const _ of [1, 2, 3]) yield* service.validate("ATU12345678", { key })
@@ -92,23 +92,26 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/usag
     assert.containSubset(reply.headers, { "x-service-usage": "3/1" })
   })
 
-  it.effect("returns the same usage headers as a validation of any outcome", function* () {
-    const service = yield* RunningService.RunningService
-    const key = yield* service.newKey
-    yield* RunningService.setQuota(key, 10)
-    const ask = Effect.fnUntraced(function* (vatId: string) {
-      const { headers, status } = yield* service.validate(vatId, { key })
-      const usage = yield* service.get(path, { key })
-      assert.strictEqual(headers["x-service-usage"], usage.headers["x-service-usage"], vatId)
-      assert.strictEqual(headers["x-service-upgrade"], usage.headers["x-service-upgrade"])
-      return [status, headers["x-service-usage"], headers["x-service-upgrade"] !== undefined]
-    })
-    assert.deepStrictEqual(yield* ask("nonsense"), [400, "0/10", false])
-    for (const _ of [1, 2, 3]) assert.deepStrictEqual(yield* ask(outage), [503, "0/10", false])
-    for (const used of [1, 2]) assert.deepStrictEqual(yield* ask(outage), [503, `${used}/10`, false])
-    for (const used of [3, 4, 5, 6, 7, 8]) assert.deepStrictEqual(yield* ask("ATU12345678"), [200, `${used}/10`, false])
-    for (const used of [9, 10]) assert.deepStrictEqual(yield* ask("ATU12345678"), [200, `${used}/10`, true])
-    assert.deepStrictEqual(yield* ask("ATU12345678"), [402, "10/10", true])
-    assert.deepStrictEqual(yield* ask(outage), [402, "10/10", true])
-  })
+  it.effect(
+    "returns the same usage headers as the preceding validation, whether that validation succeeded or failed",
+    function* () {
+      const service = yield* RunningService.RunningService
+      const key = yield* service.newKey
+      yield* RunningService.setQuota(key, 10)
+      const ask = Effect.fnUntraced(function* (vatId: string) {
+        const { headers, status } = yield* service.validate(vatId, { key })
+        const usage = yield* service.get(path, { key })
+        assert.strictEqual(headers["x-service-usage"], usage.headers["x-service-usage"], vatId)
+        assert.strictEqual(headers["x-service-upgrade"], usage.headers["x-service-upgrade"])
+        return [status, headers["x-service-usage"], headers["x-service-upgrade"] !== undefined]
+      })
+      assert.deepStrictEqual(yield* ask("nonsense"), [400, "0/10", false])
+      for (const _ of [1, 2, 3]) assert.deepStrictEqual(yield* ask(outage), [503, "0/10", false])
+      for (const used of [1, 2]) assert.deepStrictEqual(yield* ask(outage), [503, `${used}/10`, false])
+      for (const used of [3, 4, 5, 6, 7, 8]) assert.deepStrictEqual(yield* ask("ATU12345678"), [200, `${used}/10`, false])
+      for (const used of [9, 10]) assert.deepStrictEqual(yield* ask("ATU12345678"), [200, `${used}/10`, true])
+      assert.deepStrictEqual(yield* ask("ATU12345678"), [402, "10/10", true])
+      assert.deepStrictEqual(yield* ask(outage), [402, "10/10", true])
+    }
+  )
 })

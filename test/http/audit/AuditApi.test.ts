@@ -54,49 +54,58 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assert.isAtLeast(pages.length, 2)
   })
 
-  it.effect("streams the whole log as lines in the order of positions, and lets HTTP caches keep a tile", function* () {
-    const service = yield* RunningService.RunningService
-    yield* businessCaller
-    const { headers } = yield* newAuditor()
-    const reply = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
-    assert.strictEqual(reply.headers["content-type"], "application/x-ndjson")
-    const events = reply.text
-      .trimEnd()
-      .split("\n")
-      .map((line) => Result.getOrThrow(EventLine.parse(line)))
-    assert.deepStrictEqual(
-      events.map(({ position }) => position),
-      events.map((_, index) => index)
-    )
-    yield* checkpointOf(service, events.length)
-    const tile = yield* service.ask(`/v1/audit/tile/0/000.p/${events.length}`)
-    assert.strictEqual(tile.status, 200, tile.text)
-    assert.strictEqual(tile.headers["cache-control"], "public, max-age=31536000, immutable")
-  })
+  it.effect(
+    "streams all events as lines in the order of their positions, and returns tiles of the Merkle tree that HTTP caches may store",
+    function* () {
+      const service = yield* RunningService.RunningService
+      yield* businessCaller
+      const { headers } = yield* newAuditor()
+      const reply = yield* service.get("/v1/audit/events", { headers: { ...headers, accept: "application/x-ndjson" } })
+      assert.strictEqual(reply.headers["content-type"], "application/x-ndjson")
+      const events = reply.text
+        .trimEnd()
+        .split("\n")
+        .map((line) => Result.getOrThrow(EventLine.parse(line)))
+      assert.deepStrictEqual(
+        events.map(({ position }) => position),
+        events.map((_, index) => index)
+      )
+      yield* checkpointOf(service, events.length)
+      const tile = yield* service.ask(`/v1/audit/tile/0/000.p/${events.length}`)
+      assert.strictEqual(tile.status, 200, tile.text)
+      assert.strictEqual(tile.headers["cache-control"], "public, max-age=31536000, immutable")
+    }
+  )
 
-  it.effect("records each search once for all its pages, without the VAT ID that was searched", function* () {
-    const { get } = yield* RunningService.RunningService
-    yield* businessCaller
-    const { auditorId, headers } = yield* newAuditor()
-    const first = yield* eventsIn((yield* get("/v1/audit/events", { headers, query: { limit: "1" } })).body)
-    const cursor = first.next_cursor ?? ""
-    yield* get("/v1/audit/events", { headers, query: { limit: "1", cursor } })
-    yield* get("/v1/audit/events", { headers, query: { vat_id: "ATU99999999" } })
-    yield* get("/v1/audit/events/0", { headers })
-    const sql = yield* SqlClient.SqlClient
-    const recorded = yield* SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ type: Schema.String, data: Schema.String }),
-      execute: () => sql`SELECT type, data FROM vatproof.events WHERE stream_id = ${`auditor-${auditorId}`} ORDER BY version`
-    })(undefined)
-    assert.deepStrictEqual(
-      recorded.map(({ type }) => type),
-      ["AuditorAdded", "AuditLogRead", "AuditLogRead", "AuditLogRead"]
-    )
-    assert.notInclude(recorded.map(({ data }) => data).join(), "99999999")
-    const foreign = yield* newAuditor()
-    assertProblem(yield* get("/v1/audit/events", { headers: foreign.headers, query: { limit: "1", cursor } }), "VALIDATION_ERROR")
-  })
+  it.effect(
+    "records one event for each search, however many pages the auditor reads; the event does not contain the searched VAT ID",
+    function* () {
+      const { get } = yield* RunningService.RunningService
+      yield* businessCaller
+      const { auditorId, headers } = yield* newAuditor()
+      const first = yield* eventsIn((yield* get("/v1/audit/events", { headers, query: { limit: "1" } })).body)
+      const cursor = first.next_cursor ?? ""
+      yield* get("/v1/audit/events", { headers, query: { limit: "1", cursor } })
+      yield* get("/v1/audit/events", { headers, query: { vat_id: "ATU99999999" } })
+      yield* get("/v1/audit/events/0", { headers })
+      const sql = yield* SqlClient.SqlClient
+      const recorded = yield* SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: Schema.Struct({ type: Schema.String, data: Schema.String }),
+        execute: () => sql`SELECT type, data FROM vatproof.events WHERE stream_id = ${`auditor-${auditorId}`} ORDER BY version`
+      })(undefined)
+      assert.deepStrictEqual(
+        recorded.map(({ type }) => type),
+        ["AuditorAdded", "AuditLogRead", "AuditLogRead", "AuditLogRead"]
+      )
+      assert.notInclude(recorded.map(({ data }) => data).join(), "99999999")
+      const foreign = yield* newAuditor()
+      assertProblem(
+        yield* get("/v1/audit/events", { headers: foreign.headers, query: { limit: "1", cursor } }),
+        "VALIDATION_ERROR"
+      )
+    }
+  )
 
   it.effect("shows an auditor of one account only the events and proofs of that account", function* () {
     const { get } = yield* RunningService.RunningService
@@ -200,7 +209,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
     assertProblem(yield* get("/v1/audit/events/99999999", { headers }), "NOT_FOUND")
   })
 
-  it.effect("names the key that signed a proof, even on a replica that signs with another key", function* () {
+  it.effect("returns with a proof the public key of its signature, even on a replica that signs with another key", function* () {
     const { key, receiptId } = yield* businessCaller
     const { get } = yield* RunningService.RunningService
     assert.strictEqual((yield* get(`/v1/audit/proofs/${receiptId}`, { key })).status, 200)
@@ -226,7 +235,7 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })("The audit API", (it) => {
-  it.effect("accepts a cursor for one day, and rejects it after two days", function* () {
+  it.effect("accepts the cursor of the next page for one day, and rejects it after two days", function* () {
     const { get, travel } = yield* RunningService.make()
     const { headers } = yield* newAuditor()
     const query = { limit: "1" }

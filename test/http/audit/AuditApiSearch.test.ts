@@ -19,7 +19,7 @@ const Referenced = Schema.Struct({
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audit/events", (it) => {
-  it.effect("treats a date as a bound that covers the whole day, and a time as an exact bound", function* () {
+  it.effect("includes the whole day of a date in `from` or `to`, and compares a time exactly", function* () {
     const { get } = yield* RunningService.RunningService
     const { headers } = yield* newAuditor()
     const { accountId } = yield* businessCaller
@@ -41,7 +41,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/audi
     }
   })
 
-  it.effect("returns the events of one API key, given its id or its prefix and account", function* () {
+  it.effect("finds the events of an API key by the key's id, or by its prefix and account", function* () {
     const { get } = yield* RunningService.RunningService
     const one = yield* businessCaller
     const other = yield* businessCaller

@@ -82,7 +82,7 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
     yield* sandbox.configure({ vies_available: true, bzst_available: true })
   })
 
-  it.effect("lists the response headers of pending validations", function* () {
+  it.effect("lists the response headers of the endpoints for pending validations", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
@@ -108,7 +108,7 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
     yield* ask("GET /v1/validations", 400, { key, query: { status: "open" } })
   })
 
-  it.effect("lists the response headers of batches", function* () {
+  it.effect("lists the response headers of the endpoints for batches of VAT IDs", function* () {
     const ask = yield* makeAsk
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
@@ -126,7 +126,7 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
     yield* ask("GET /v1/batches", 200, { key })
   })
 
-  it.effect("lists the response headers of proofs, and of receipts as JSON, page and PDF", function* () {
+  it.effect("lists the response headers of the endpoints for proofs, and for receipts as JSON, HTML page and PDF", function* () {
     const ask = yield* makeAsk
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
@@ -157,32 +157,35 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
     yield* ask(proof, 401, { path: "/v1/audit/proofs/0", sends: ["www-authenticate"] })
   })
 
-  it.effect("lists the response headers of registrations, logins, email confirmations and API keys", function* () {
-    const ask = yield* makeAsk
-    const service = yield* RunningService.RunningService
-    const register = "POST /v1/register"
-    yield* ask(register, 201, { body: { email: "registered@example.com" } })
-    yield* ask(register, 409, { body: { email: "registered@example.com" } })
-    yield* ask(register, 400, { body: {} })
-    yield* ask(register, 413, { body: { agent_id: "x".repeat(20_000) } })
-    const { email, token } = yield* newUser(service)
-    yield* ask("POST /v1/auth/login", 200, { body: { email, password } })
-    yield* ask("POST /v1/auth/login", 401, { body: { email, password: "wrong password" } })
-    const verify = "GET /v1/auth/verify-email"
-    yield* ask(verify, 400, { query: { token: "x" } })
-    const page = ["vary", "content-security-policy", "referrer-policy"]
-    yield* ask(verify, 400, { query: { token: "x" }, headers: html, sends: page })
-    yield* ask("POST /v1/auth/verify-email", 400, { body: { token: "x" }, headers: html, sends: page })
-    const keys = "POST /v1/auth/api-keys"
-    yield* ask(keys, 201, bearing(token))
-    yield* ask(keys, 400, { ...bearing(token), body: { name: 1 } })
-    yield* ask(keys, 401, { body: {}, sends: ["www-authenticate"] })
-    yield* ask("GET /v1/auth/api-keys", 200, bearing(token))
-    yield* ask("DELETE /v1/auth/api-keys/{id}", 404, { ...bearing(token), path: "/v1/auth/api-keys/x" })
-  })
+  it.effect(
+    "lists the response headers of the endpoints for registrations, logins, email confirmations and API keys",
+    function* () {
+      const ask = yield* makeAsk
+      const service = yield* RunningService.RunningService
+      const register = "POST /v1/register"
+      yield* ask(register, 201, { body: { email: "registered@example.com" } })
+      yield* ask(register, 409, { body: { email: "registered@example.com" } })
+      yield* ask(register, 400, { body: {} })
+      yield* ask(register, 413, { body: { agent_id: "x".repeat(20_000) } })
+      const { email, token } = yield* newUser(service)
+      yield* ask("POST /v1/auth/login", 200, { body: { email, password } })
+      yield* ask("POST /v1/auth/login", 401, { body: { email, password: "wrong password" } })
+      const verify = "GET /v1/auth/verify-email"
+      yield* ask(verify, 400, { query: { token: "x" } })
+      const page = ["vary", "content-security-policy", "referrer-policy"]
+      yield* ask(verify, 400, { query: { token: "x" }, headers: html, sends: page })
+      yield* ask("POST /v1/auth/verify-email", 400, { body: { token: "x" }, headers: html, sends: page })
+      const keys = "POST /v1/auth/api-keys"
+      yield* ask(keys, 201, bearing(token))
+      yield* ask(keys, 400, { ...bearing(token), body: { name: 1 } })
+      yield* ask(keys, 401, { body: {}, sends: ["www-authenticate"] })
+      yield* ask("GET /v1/auth/api-keys", 200, bearing(token))
+      yield* ask("DELETE /v1/auth/api-keys/{id}", 404, { ...bearing(token), path: "/v1/auth/api-keys/x" })
+    }
+  )
 
   it.effect(
-    "lists the response headers of the log, its checkpoint and its tiles, also for a path with escaped slashes",
+    "lists the response headers of the endpoints for the log, its checkpoint and its tiles, also for a path with escaped slashes",
     function* () {
       const ask = yield* makeAsk
       const service = yield* RunningService.RunningService
@@ -205,7 +208,7 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
     }
   )
 
-  it.effect("lists the response headers of public endpoints", function* () {
+  it.effect("lists the response headers of GET /health and GET /v1/status", function* () {
     const ask = yield* makeAsk
     yield* ask("GET /health", 200)
     yield* ask("GET /v1/status", 200)

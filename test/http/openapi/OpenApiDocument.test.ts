@@ -53,7 +53,7 @@ it.each(namedOperations)(
   }
 )
 
-it("the error body is a component with all error codes, and the introduction explains each code", () => {
+it("one schema component defines the error body with all error codes, and the introduction explains each code", () => {
   assert.containSubset(described.components.schemas["Error"], {
     properties: {
       error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(statusOf) } } }
@@ -98,7 +98,7 @@ it("every described header belongs to a response of an operation", () => {
   )
 })
 
-it("schemas use only the forms that client generators understand", () => {
+it("schemas use only JSON Schema features that client generators support", () => {
   const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
   assert.deepStrictEqual(
     placesOf(({ allOf, anyOf, oneOf }) => [allOf, anyOf, oneOf].some((one) => isList(one) && one.length < 2)),
@@ -144,7 +144,7 @@ it("operation ids are unique, and are valid method names of a generated client",
   assert.includeMembers(ids, ["validateVatId", "listApiKeys", "getUsage"])
 })
 
-it("only the enums of comparison results are closed; all other enums may get new values", () => {
+it("enums of comparison results have a fixed list of values; all other enums are declared as extensible", () => {
   const closed = new Set([...MatchWord.literals, ...MatchLetter.literals, true])
   const enums = partsOf(described.components.schemas).flatMap(({ part }) =>
     "enum" in part && Array.isArray(part.enum) ? [part.enum] : []

@@ -43,13 +43,16 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("an API key",
     }
   )
 
-  it.effect("is not required for a validation, which ignores other credentials and unknown query parameters", function* () {
-    const { ask, validate } = yield* RunningService.RunningService
-    for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
-      assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
+  it.effect(
+    "is not required for a validation; the validation ignores an Authorization header and unknown query parameters",
+    function* () {
+      const { ask, validate } = yield* RunningService.RunningService
+      for (const authorization of ["Bearer eyJhbGciOiJI.eyJzdWIi.c2ln", "Basic dXNlcjpwYXNz"]) {
+        assert.strictEqual((yield* validate("ATU12345678", { headers: { authorization } })).status, 200)
+      }
+      assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
     }
-    assert.strictEqual((yield* ask("/v1/validate/ATU12345678?utm_source=svc&keyword=api")).status, 200)
-  })
+  )
 
   it.effect("is checked and rate limited even if the path is malformed", function* () {
     const { ask, newKey } = yield* RunningService.RunningService

@@ -17,17 +17,20 @@ const requestOf = (method: string, headers: Record<string, string>, target = pat
   HttpServerRequest.fromWeb(new Request(`http://x${target}`, { method, headers })).modify({ url: target })
 
 describe("a page of another origin", () => {
-  it.effect("gets no CORS answer to a preflight request if its origin is not allowed, or the path is unknown", function* () {
-    const { preflight } = yield* corsOf(app)
-    for (const origin of ["https://evil.example", "https://app.example.com.evil.example", "null"]) {
-      assert.isNull(preflight(requestOf("OPTIONS", { ...asked, origin })))
+  it.effect(
+    "gets no CORS response to a preflight request if the service does not allow its origin, or the path is unknown",
+    function* () {
+      const { preflight } = yield* corsOf(app)
+      for (const origin of ["https://evil.example", "https://app.example.com.evil.example", "null"]) {
+        assert.isNull(preflight(requestOf("OPTIONS", { ...asked, origin })))
+      }
+      assert.isNull(preflight(requestOf("OPTIONS", asked, "/nothing")))
+      assert.isNull(preflight(requestOf("OPTIONS", { origin: app })))
+      assert.isNull((yield* corsOf()).preflight(requestOf("OPTIONS", asked)))
     }
-    assert.isNull(preflight(requestOf("OPTIONS", asked, "/nothing")))
-    assert.isNull(preflight(requestOf("OPTIONS", { origin: app })))
-    assert.isNull((yield* corsOf()).preflight(requestOf("OPTIONS", asked)))
-  })
+  )
 
-  it.effect("may read a response only if its origin or every origin is allowed", function* () {
+  it.effect("can read a response only if the service allows its origin or every origin", function* () {
     const headersFor = Effect.fnUntraced(function* (origins: ReadonlyArray<string>, origin: string) {
       const { shared } = yield* corsOf(...origins)
       const { headers } = shared(requestOf("GET", { origin }), HttpServerResponse.empty({ headers: { vary: "Accept" } }))
@@ -43,7 +46,7 @@ describe("a page of another origin", () => {
 layer(RunningService.layerShared({ CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })(
   "a page of an allowed origin",
   (it) => {
-    it.effect("may call the service, and read the headers of successes and errors", function* () {
+    it.effect("can call the service, and can read the headers of success and error responses", function* () {
       const { ask } = yield* RunningService.RunningService
       const allowed = yield* ask(path, { method: "OPTIONS", headers: asked })
       assert.containSubset(allowed, {

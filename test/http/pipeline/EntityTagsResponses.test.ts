@@ -28,24 +28,27 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     assert.strictEqual((yield* fetch(path, { "if-none-match": '"other"' })).status, 200)
   })
 
-  it.effect("is a 304 if an authorised client requests a receipt with the entity tag of the same representation", function* () {
-    const client = yield* RunningService.RunningService
-    const key = yield* newPaidKey(client)
-    const { text } = yield* confirm(client, "DE100999120", key)
-    const path = `/v1/qualified-confirmations/${/VP-QC-[\dA-Z-]+/u.exec(text)?.[0]}`
-    const forms = ["application/json", "text/html", "application/pdf"]
-    const tags = yield* Effect.forEach(forms, (accept) =>
-      Effect.map(fetch(path, { accept, "x-api-key": key }), ({ headers }) => headers["etag"] ?? "")
-    )
-    assert.strictEqual(new Set(tags).size, 3)
-    for (const [index, accept] of forms.entries()) {
-      const known = { accept, "if-none-match": tags[index] ?? "" }
-      const again = yield* fetch(path, { ...known, "x-api-key": key })
-      assert.strictEqual(again.status, 304)
-      assert.strictEqual(again.headers["cache-control"], "private, no-cache")
-      assert.strictEqual((yield* fetch(path, known)).status, 401)
+  it.effect(
+    "is a 304 if an authorised client requests a receipt with the entity tag of the same format (JSON, HTML or PDF)",
+    function* () {
+      const client = yield* RunningService.RunningService
+      const key = yield* newPaidKey(client)
+      const { text } = yield* confirm(client, "DE100999120", key)
+      const path = `/v1/qualified-confirmations/${/VP-QC-[\dA-Z-]+/u.exec(text)?.[0]}`
+      const forms = ["application/json", "text/html", "application/pdf"]
+      const tags = yield* Effect.forEach(forms, (accept) =>
+        Effect.map(fetch(path, { accept, "x-api-key": key }), ({ headers }) => headers["etag"] ?? "")
+      )
+      assert.strictEqual(new Set(tags).size, 3)
+      for (const [index, accept] of forms.entries()) {
+        const known = { accept, "if-none-match": tags[index] ?? "" }
+        const again = yield* fetch(path, { ...known, "x-api-key": key })
+        assert.strictEqual(again.status, 304)
+        assert.strictEqual(again.headers["cache-control"], "private, no-cache")
+        assert.strictEqual((yield* fetch(path, known)).status, 401)
+      }
     }
-  })
+  )
 
   it.effect.each([
     ["br", brotliDecompressSync],
@@ -85,13 +88,16 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
     }
   })
 
-  it.effect("links to the API documentation unless it is a successful validation, which is also not cacheable", function* () {
-    const links = '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
-    const validation = yield* fetch("/v1/validate/ATU12345678")
-    assert.containSubset(validation, { status: 200, headers: { "cache-control": "no-store" } })
-    assert.isUndefined(validation.headers["etag"] ?? validation.headers["link"])
-    for (const path of ["/health", "/v1/status", "/docs", "/nothing", "/v1/usage", "/v1/validate/nonsense"]) {
-      assert.strictEqual((yield* fetch(path)).headers["link"], links, path)
+  it.effect(
+    "has a Link header to the API documentation; a successful validation has no Link header and is not cacheable",
+    function* () {
+      const links = '</openapi.json>; rel="service-desc", </docs>; rel="service-doc"'
+      const validation = yield* fetch("/v1/validate/ATU12345678")
+      assert.containSubset(validation, { status: 200, headers: { "cache-control": "no-store" } })
+      assert.isUndefined(validation.headers["etag"] ?? validation.headers["link"])
+      for (const path of ["/health", "/v1/status", "/docs", "/nothing", "/v1/usage", "/v1/validate/nonsense"]) {
+        assert.strictEqual((yield* fetch(path)).headers["link"], links, path)
+      }
     }
-  })
+  )
 })

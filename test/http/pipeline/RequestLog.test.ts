@@ -50,18 +50,21 @@ describe("RequestLog", () => {
     )
   })
 
-  it.effect("writes one line per kind of request in ten seconds, and the number of omitted lines in the next line", function* () {
-    const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
-    const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
-    assert.deepStrictEqual(
-      lines.map(({ annotations }) => [annotations["status"], annotations["suppressed"] ?? 0]),
-      [
-        [429, 0],
-        [429, 1_000],
-        [401, 0]
-      ]
-    )
-  })
+  it.effect(
+    "writes one line per status in ten seconds for rejected requests; the next line has the number of omitted lines",
+    function* () {
+      const storm = Array.from({ length: 1_000 }, (_, index) => [index, { status: 429 }] as const)
+      const lines = yield* linesOf([...storm, [9_999, { status: 429 }], [10_000, { status: 429 }], [10_001, { status: 401 }]])
+      assert.deepStrictEqual(
+        lines.map(({ annotations }) => [annotations["status"], annotations["suppressed"] ?? 0]),
+        [
+          [429, 0],
+          [429, 1_000],
+          [401, 0]
+        ]
+      )
+    }
+  )
 
   it.effect("writes a line for every request if ACCESS_LOG is set", function* () {
     const lines = yield* linesOf(

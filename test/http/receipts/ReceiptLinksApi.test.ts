@@ -45,7 +45,7 @@ const service = RunningService.layerShared({ PUBLIC_URL: publicUrl })
 
 layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
   it.effect(
-    "opens the page and the PDF in a browser, with headers that exclude both from shared caches, referrers and search engines",
+    "opens the page and the PDF of the receipt in a browser; headers exclude both from shared caches, referrers and search engines",
     function* () {
       const { client, key, open, receiptId } = yield* started
       const { path } = yield* share(client, receiptId, { key })
@@ -97,7 +97,7 @@ layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
     assert.notInclude(listed.text, byKey.path.split(".").at(-1) ?? "")
   })
 
-  it.effect("returns 404 if any part of it is changed, even to the id of another receipt", function* () {
+  it.effect("returns 404 if any part of its URL is changed, for example to the id of another receipt", function* () {
     const { client, key, open, receiptId } = yield* started
     const { path } = yield* share(client, receiptId, { key })
     const another = yield* issue(client, key)
@@ -195,23 +195,26 @@ layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
     yield* share(client, receiptId, { key })
   })
 
-  it.effect("shows only that its receipt was erased, until the link is revoked", function* () {
-    const { client, key, open, receiptId } = yield* started
-    const { linkId, path } = yield* share(client, receiptId, { key })
-    yield* command("personal-data", "erase", receiptId, ...why)
-    const json = yield* client.get(path)
-    assert.strictEqual(json.status, 410)
-    assert.containSubset(json.body, { error: { code: "RECEIPT_ERASED" } })
-    const page = yield* open(path)
-    assert.strictEqual(page.status, 410)
-    assert.include(page.text, "Dieser Beleg wurde gelöscht")
-    assert.notInclude(page.text, "Muster")
-    const links = `${receiptsPath}/${receiptId}/links`
-    assert.strictEqual((yield* client.post(links, {}, { key })).status, 410)
-    assert.containSubset(yield* client.get(links, { key }), { status: 200, body: { data: [{ link_id: linkId }] } })
-    assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })).status, 200)
-    assertProblem(yield* client.get(path), "NOT_FOUND")
-  })
+  it.effect(
+    "returns 410 after the erasure of its receipt and shows only that the receipt was erased, until the link is revoked",
+    function* () {
+      const { client, key, open, receiptId } = yield* started
+      const { linkId, path } = yield* share(client, receiptId, { key })
+      yield* command("personal-data", "erase", receiptId, ...why)
+      const json = yield* client.get(path)
+      assert.strictEqual(json.status, 410)
+      assert.containSubset(json.body, { error: { code: "RECEIPT_ERASED" } })
+      const page = yield* open(path)
+      assert.strictEqual(page.status, 410)
+      assert.include(page.text, "Dieser Beleg wurde gelöscht")
+      assert.notInclude(page.text, "Muster")
+      const links = `${receiptsPath}/${receiptId}/links`
+      assert.strictEqual((yield* client.post(links, {}, { key })).status, 410)
+      assert.containSubset(yield* client.get(links, { key }), { status: 200, body: { data: [{ link_id: linkId }] } })
+      assert.strictEqual((yield* client.ask(`${links}/${linkId}`, { key, method: "DELETE" })).status, 200)
+      assertProblem(yield* client.get(path), "NOT_FOUND")
+    }
+  )
 
   it.effect("is valid for the requested number of days, 30 by default", function* () {
     const { client: replica, key, receiptId } = yield* started

@@ -92,7 +92,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a receipt", 
     }
   })
 
-  it.effect("is a JSON error for a caller with another key, whatever the Accept header", function* () {
+  it.effect("is refused with a JSON error to a caller with another API key or none, whatever the Accept header", function* () {
     const { client, path } = yield* start
     const other = yield* newPaidKey(client)
     for (const accept of [browser, "application/pdf"]) {

@@ -10,7 +10,7 @@ const Page = Schema.Struct({ data: Schema.Array(ReceiptSummary), next_cursor: Sc
 const decodePage = Schema.decodeUnknownEffect(Page, { onExcessProperty: "error" })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts of an account", (it) => {
-  it.effect("are the receipts of all its keys, including revoked keys, and no others", function* () {
+  it.effect("include the receipts of all its keys, also of revoked keys, and no receipts of other accounts", function* () {
     const client = yield* RunningService.RunningService
     const { token } = yield* People.newUser(client)
     const access = People.bearing(token)
@@ -42,7 +42,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the receipts
     assertProblem(yield* client.ask(`${list}/${ids[1]}`, { key: keys[1]?.key }), "NOT_FOUND")
   })
 
-  it.effect("are returned only with a valid token or key, and not with a misspelled filter", function* () {
+  it.effect("are returned only for a valid login token or API key; a misspelled filter is rejected", function* () {
     const client = yield* RunningService.RunningService
     const key = yield* newPaidKey(client)
     const { token } = yield* People.newUser(client)

@@ -52,16 +52,19 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(third.text, "POST /v1/register")
   })
 
-  it.effect("explains on the page / that a VAT ID is malformed, and does not show an outage as an invalid VAT ID", function* () {
-    const wrong = yield* submit("<b>1", "203.0.113.2")
-    assert.strictEqual(wrong.status, 400)
-    assert.include(wrong.text, "&lt;b&gt;1 was not checked")
-    const outage = yield* submit(vatIdEnding("DE", "999301"), "203.0.113.3")
-    assert.strictEqual(outage.status, 503)
-    assert.isDefined(outage.headers["retry-after"])
-    assert.include(outage.text, "This says nothing about the VAT ID")
-    assert.notInclude(outage.text, "not valid")
-  })
+  it.effect(
+    "reports on the page / that a VAT ID is malformed, and reports an outage as an outage, not as an invalid VAT ID",
+    function* () {
+      const wrong = yield* submit("<b>1", "203.0.113.2")
+      assert.strictEqual(wrong.status, 400)
+      assert.include(wrong.text, "&lt;b&gt;1 was not checked")
+      const outage = yield* submit(vatIdEnding("DE", "999301"), "203.0.113.3")
+      assert.strictEqual(outage.status, 503)
+      assert.isDefined(outage.headers["retry-after"])
+      assert.include(outage.text, "This says nothing about the VAT ID")
+      assert.notInclude(outage.text, "not valid")
+    }
+  )
 
   it.effect("lists every plan and the operator's contact on /plans", function* () {
     const { get } = yield* RunningService.RunningService

@@ -141,7 +141,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assert.isBelow(Duration.toSeconds(elapsed), 15)
   })
 
-  it.effect("reports the state of each member state, and the time since which it has this state", function* () {
+  it.effect("reports for each member state whether it is operational, degraded or unavailable, and since when", function* () {
     const { key, sandbox, status, validate } = yield* start
     const before = yield* status
     assert.deepStrictEqual(Object.keys(before.member_states).length, 28)

@@ -107,7 +107,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
   )
 
   it.effect(
-    "returns the names that VIES disclosed earlier if the cached answer is a qualified confirmation without names",
+    "returns the company name from an earlier answer of VIES if the cached answer is a qualified confirmation, which has no name",
     function* () {
       const service = yield* RunningService.make(RunningService.otherSettings)
       const key = yield* newPaidKey(service)
@@ -121,7 +121,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     }
   )
 
-  it.effect("rejects an invalid upload as a whole, and names the line", function* () {
+  it.effect("rejects an invalid upload as a whole, and names the invalid line in the error", function* () {
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     const before = yield* countOf("events")
@@ -228,21 +228,24 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     }
   )
 
-  it.effect("reads at most two uploads of an API key concurrently, so that slow uploads do not block other keys", function* () {
-    const { newKey, post } = yield* RunningService.RunningService
-    const key = yield* newKey
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* Effect.replicateEffect(beginUpload(key), 2)
-        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 2 })
-        const further = yield* Effect.replicateEffect(beginUpload(key), 8)
-        const rejected = yield* Effect.forEach(further, ({ until }) => until((text) => text.includes('"error"')))
-        for (const text of rejected) assertProblem(RawHttp.readReply(text), "RATE_LIMIT_EXCEEDED")
-        assert.strictEqual((yield* post(path, { items }, { key: yield* newKey })).status, 202)
-      })
-    )
-    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
-  })
+  it.effect(
+    "reads at most two uploads of an API key at a time and rejects further uploads, so that slow uploads do not block other keys",
+    function* () {
+      const { newKey, post } = yield* RunningService.RunningService
+      const key = yield* newKey
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* Effect.replicateEffect(beginUpload(key), 2)
+          yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 2 })
+          const further = yield* Effect.replicateEffect(beginUpload(key), 8)
+          const rejected = yield* Effect.forEach(further, ({ until }) => until((text) => text.includes('"error"')))
+          for (const text of rejected) assertProblem(RawHttp.readReply(text), "RATE_LIMIT_EXCEEDED")
+          assert.strictEqual((yield* post(path, { items }, { key: yield* newKey })).status, 202)
+        })
+      )
+      yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
+    }
+  )
 
   it.effect("rejects a request with the Idempotency-Key of a running upload, and discards an interrupted upload", function* () {
     const { newKey, post } = yield* RunningService.RunningService
@@ -263,7 +266,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
   })
 
-  it.effect("estimates the end of a batch in the response that accepts it", function* () {
+  it.effect("returns the estimated end time of a batch in the response that accepts the batch", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const items = Array.from({ length: 300 }, (_, number) => ({ custom_id: `${number}`, vat_id: `ATU106${10_000 + number}` }))
     const { body } = yield* post(path, { items }, { key: yield* newKey })
@@ -272,7 +275,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assert.closeTo(DateTime.toEpochMillis(estimated_end) - DateTime.toEpochMillis(accepted_at), 30_000, 5_000)
   })
 
-  it.effect("leaves batches open while the quota is used up, and allows a key at most twenty open batches", function* () {
+  it.effect("accepts up to twenty open batches of a key whose quota is used up, and rejects the next batch", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     yield* RunningService.setQuota(key, 2)

@@ -111,7 +111,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
   })
 
   it.effect(
-    "has a warning in each response if it is a confirmation without a company name or city, which compares nothing",
+    "gets a warning in each response if its company data lacks the name or the city, because the BZSt then compares nothing",
     function* () {
       const service = yield* RunningService.RunningService
       const key = yield* newPaidKey(service)
@@ -206,7 +206,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.strictEqual((yield* service.get(`${path}/${id}`, { key })).headers["x-service-usage"], "2/2")
   })
 
-  it.effect("shows no time of the next attempt that is after its expiry", function* () {
+  it.effect("shows its expiry as the time of the next attempt if the next attempt is due later", function* () {
     const { get, newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
     const asked = { vat_id: vatIdEnding("MT", "999301"), expires_in: 60 }
@@ -254,7 +254,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     assert.strictEqual((yield* get(path, { key })).headers["x-service-usage"], "2/100000")
   })
 
-  it.effect("expires without a charge if it has no answer in time", function* () {
+  it.effect("expires without a charge if no source answers in time", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
     const id = yield* submitPending(service, key, "FI10550002", { expires_in: 60 })

@@ -10,17 +10,20 @@ const live = { status: 200, body: { cache: false, source: "vies" } }
 const cached = { status: 200, body: { cache: true, source: "cache" } }
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("the answer cache", (it) => {
-  it.effect("returns the same verdict and source time for every spelling of the VAT ID", function* () {
-    const { validate } = yield* RunningService.RunningService
-    const first = yield* validate("EL100431001")
-    assert.containSubset(first, live)
-    const again = yield* validate("gr 100-431.001")
-    assert.containSubset(again, cached)
-    const timestampOf = (text: string) => /"source_timestamp":"[^"]+"/u.exec(text)?.[0]
-    assert.isDefined(timestampOf(first.text))
-    assert.strictEqual(timestampOf(again.text), timestampOf(first.text))
-    assert.containSubset(again, { body: { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε." } })
-  })
+  it.effect(
+    "returns the same verdict, and the same time at which the source answered, for every spelling of the VAT ID",
+    function* () {
+      const { validate } = yield* RunningService.RunningService
+      const first = yield* validate("EL100431001")
+      assert.containSubset(first, live)
+      const again = yield* validate("gr 100-431.001")
+      assert.containSubset(again, cached)
+      const timestampOf = (text: string) => /"source_timestamp":"[^"]+"/u.exec(text)?.[0]
+      assert.isDefined(timestampOf(first.text))
+      assert.strictEqual(timestampOf(again.text), timestampOf(first.text))
+      assert.containSubset(again, { body: { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε." } })
+    }
+  )
 
   it.effect("is shared by callers with and without a key", function* () {
     const { newKey, validate } = yield* RunningService.RunningService

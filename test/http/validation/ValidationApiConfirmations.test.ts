@@ -52,7 +52,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect(
-    "is rejected with only the first of several errors, in a fixed order, without a source call or a charge",
+    "with several errors is rejected with the first error in a fixed order, without a source call or a charge",
     function* () {
       const { key, sandbox, service } = yield* start()
       const free = yield* service.newKey
@@ -86,7 +86,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     }
   )
 
-  it.effect("returns the matches as words or as the BZSt's letters", function* () {
+  it.effect("returns the comparison results as words or as the BZSt's letters", function* () {
     const { key, service } = yield* start()
     const company = { company_name: "MUSTER GmbH", company_zip: "99999", company_city: "Berlin" }
     const words = yield* confirm(service, "de 100 440 110", key, company)
@@ -118,7 +118,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.deepStrictEqual([usedOf(words), usedOf(letters)], [1, 2])
   })
 
-  it.effect("marks with D each field that the member state does not disclose", function* () {
+  it.effect("returns D as the comparison result of each field that the member state does not disclose", function* () {
     const { key, service } = yield* start()
     const reply = yield* confirm(service, vatIdEnding("DE", "999110"), key, { ...muster, match_format: "letters" })
     assert.containSubset(reply.body, {
@@ -143,7 +143,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
     assert.containSubset(event?.data, { answer: { code: status, valid }, receipt: { result: { valid } } })
   })
 
-  it.effect("compares nothing without a name or a city, returns a warning, and is charged", function* () {
+  it.effect("without a company name or city compares nothing, returns a warning, and is charged", function* () {
     const { key, service } = yield* start()
     for (const company of [{ company_name: "Muster GmbH" }, { company_city: "Berlin" }, { company_zip: "10115" }]) {
       const reply = yield* confirm(service, "DE100440120", key, company)
@@ -247,7 +247,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   })
 
   it.effect(
-    "is issued for all member states with QUALIFIED_CONFIRMATION_COUNTRIES=EU, with the names that VIES discloses",
+    "is issued for all member states if QUALIFIED_CONFIRMATION_COUNTRIES is EU, and contains the names that VIES discloses",
     function* () {
       const { key, service } = yield* start(RunningService.otherSettings)
       const company = { company_name: "ΠΑΡΑΔΕΙΓΜΑ Α.Ε.", company_city: "ΑΘΗΝΑ" }

@@ -101,7 +101,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 1)
   })
 
-  it.effect("is rejected with 401 in all later minutes if it has no API key and has used up its lifetime quota", function* () {
+  it.effect("is rejected with 401 permanently if it has no API key and has used up its lifetime quota", function* () {
     const { travel, validate } = yield* RunningService.make(RunningService.ownLimits)
     const from = "203.0.113.40"
     for (let call = 0; call < 10; call += 1) assert.strictEqual((yield* validate("ATU12345678", { from })).status, 200)
@@ -135,18 +135,21 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a caller
     assert.strictEqual(yield* countedOf(key), 7)
   })
 
-  it.effect("has each rejected call counted once towards its rate limit, for cached and for new VAT IDs", function* () {
-    const { newKey, validate } = yield* RunningService.make()
-    const [key, other] = [yield* newKey, yield* newKey]
-    yield* RunningService.setQuota(key, 1)
-    yield* validate("ATU12345678", { key })
-    for (const vatId of ["ATU12345678", vatIdEnding("AT", "412002"), "ATU12345678"]) {
-      yield* RunningService.setPlan(other, "business")
-      const before = yield* countedOf(key)
-      assertProblem(yield* validate(vatId, { key }), "PAYMENT_REQUIRED")
-      assert.strictEqual(yield* countedOf(key), before + 1)
+  it.effect(
+    "is rejected, and each rejected call counts once towards its rate limit, for cached and for new VAT IDs",
+    function* () {
+      const { newKey, validate } = yield* RunningService.make()
+      const [key, other] = [yield* newKey, yield* newKey]
+      yield* RunningService.setQuota(key, 1)
+      yield* validate("ATU12345678", { key })
+      for (const vatId of ["ATU12345678", vatIdEnding("AT", "412002"), "ATU12345678"]) {
+        yield* RunningService.setPlan(other, "business")
+        const before = yield* countedOf(key)
+        assertProblem(yield* validate(vatId, { key }), "PAYMENT_REQUIRED")
+        assert.strictEqual(yield* countedOf(key), before + 1)
+      }
     }
-  })
+  )
 })
 
 layer(RunningService.layerShared(), { excludeTestServices: true })("a replica with outdated cached data of a caller", (it) => {

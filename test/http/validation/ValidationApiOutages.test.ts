@@ -31,24 +31,27 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     assert.containSubset(yield* validate("DE111111111", { key }), { status: 200, body: { valid: false, source: "bzst" } })
   })
 
-  it.effect("sends the BZSt the requester that the caller names, otherwise the operator's VAT ID", function* () {
-    const { key, sandbox, validate } = yield* takeDown("vies")
-    yield* validate("DE100440002", { key, query: { requester_vat_id: "DE811115368" } })
-    yield* validate("DE100440003", { key })
-    const { entries } = yield* sandbox.journal({ source: "bzst" })
-    assert.deepStrictEqual(
-      entries
-        .filter(({ vat_id }) => vat_id === "DE100440002" || vat_id === "DE100440003")
-        .map(({ requester, vat_id }) => [vat_id, requester]),
-      [
-        ["DE100440002", "DE811115368"],
-        ["DE100440003", "DE123456789"]
-      ]
-    )
-  })
+  it.effect(
+    "sends the BZSt the caller's requester_vat_id, or the operator's VAT ID if the caller supplies no requester_vat_id",
+    function* () {
+      const { key, sandbox, validate } = yield* takeDown("vies")
+      yield* validate("DE100440002", { key, query: { requester_vat_id: "DE811115368" } })
+      yield* validate("DE100440003", { key })
+      const { entries } = yield* sandbox.journal({ source: "bzst" })
+      assert.deepStrictEqual(
+        entries
+          .filter(({ vat_id }) => vat_id === "DE100440002" || vat_id === "DE100440003")
+          .map(({ requester, vat_id }) => [vat_id, requester]),
+        [
+          ["DE100440002", "DE811115368"],
+          ["DE100440003", "DE123456789"]
+        ]
+      )
+    }
+  )
 
   it.effect(
-    "returns 503 without a charge to anonymous callers, and for VAT IDs of other member states, while VIES is down",
+    "returns 503 and charges nothing while VIES is down if the caller has no API key, or the VAT ID is not German",
     function* () {
       const { key, sandbox, validate } = yield* takeDown("vies")
       const asked = yield* sandbox.checks({ source: "bzst" })
@@ -62,48 +65,57 @@ layer(RunningService.layer(), { excludeTestServices: true })("the service", (it)
     }
   )
 
-  it.effect("answers from the BZSt, or with 503, within the deadline while VIES does not respond", function* () {
-    const { key, sandbox, travel, validate } = yield* takeDown("none")
-    yield* sandbox.script([{ kind: "hang", source: "vies" }])
-    const asked = [validate("DE100446001", { key }), validate("ATU10446002", { key })] as const
-    const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
-    yield* sandbox.until(({ vies }) => vies.in_flight === 2)
-    yield* travel("21 seconds")
-    const [german, austrian] = yield* Fiber.join(replies)
-    assert.containSubset(german, { status: 200, body: { valid: true, source: "bzst" } })
-    assertProblem(austrian, "SOURCE_UNAVAILABLE")
-  })
-
-  it.effect("charges the fourth and later failures of a VAT ID within an hour while both sources are down", function* () {
-    const { key, validate } = yield* takeDown("both")
-    const used = Effect.fnUntraced(function* (vatId: string) {
-      const reply = yield* validate(vatId, { key })
-      assertProblem(reply, "SOURCE_UNAVAILABLE")
-      return usedOf(reply.headers["x-service-usage"])
-    })
-    const counts = yield* Effect.forEach([1, 2, 3, 4, 5], () => used("DE100450001"))
-    assert.deepStrictEqual(counts, [0, 0, 0, 1, 2])
-    assert.strictEqual(yield* used("DE100450002"), 2)
-  })
-
-  it.effect("asks the BZSt about German VAT IDs while the German register is down, and VIES about all others", function* () {
-    const { get, key, sandbox, travel, validate } = yield* takeDown("none")
-    yield* sandbox.configure({ vies_unavailable_member_states: ["DE"] })
-    for (const index of [1, 2, 3, 4]) {
-      const reply = yield* validate(vatIdEnding("DE", `44500${index}`), { key })
-      assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
-      assert.containSubset(yield* validate(vatIdEnding("AT", `44500${index}`), { key }), { body: { source: "vies" } })
+  it.effect(
+    "responds within the deadline while VIES does not respond, either with an answer of the BZSt or with 503",
+    function* () {
+      const { key, sandbox, travel, validate } = yield* takeDown("none")
+      yield* sandbox.script([{ kind: "hang", source: "vies" }])
+      const asked = [validate("DE100446001", { key }), validate("ATU10446002", { key })] as const
+      const replies = yield* Effect.forkChild(Effect.all(asked, { concurrency: "unbounded" }))
+      yield* sandbox.until(({ vies }) => vies.in_flight === 2)
+      yield* travel("21 seconds")
+      const [german, austrian] = yield* Fiber.join(replies)
+      assert.containSubset(german, { status: 200, body: { valid: true, source: "bzst" } })
+      assertProblem(austrian, "SOURCE_UNAVAILABLE")
     }
-    assert.containSubset(yield* get("/v1/status"), {
-      body: { status: "operational", active_source: "bzst", failover_active: true }
-    })
-    const asked = yield* sandbox.checks({ source: "vies" })
-    yield* validate(vatIdEnding("DE", "445010"), { key })
-    assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
-    // After 20 seconds the next German VAT ID would be sent to VIES again.
-    yield* travel("20 seconds")
-    assert.containSubset(yield* get("/v1/status"), { body: { active_source: "vies", failover_active: false } })
-  })
+  )
+
+  it.effect(
+    "charges the fourth and each later failed validation of one VAT ID within an hour while both sources are down",
+    function* () {
+      const { key, validate } = yield* takeDown("both")
+      const used = Effect.fnUntraced(function* (vatId: string) {
+        const reply = yield* validate(vatId, { key })
+        assertProblem(reply, "SOURCE_UNAVAILABLE")
+        return usedOf(reply.headers["x-service-usage"])
+      })
+      const counts = yield* Effect.forEach([1, 2, 3, 4, 5], () => used("DE100450001"))
+      assert.deepStrictEqual(counts, [0, 0, 0, 1, 2])
+      assert.strictEqual(yield* used("DE100450002"), 2)
+    }
+  )
+
+  it.effect(
+    "asks the BZSt about German VAT IDs while VIES cannot reach Germany's register, and asks VIES about all other VAT IDs",
+    function* () {
+      const { get, key, sandbox, travel, validate } = yield* takeDown("none")
+      yield* sandbox.configure({ vies_unavailable_member_states: ["DE"] })
+      for (const index of [1, 2, 3, 4]) {
+        const reply = yield* validate(vatIdEnding("DE", `44500${index}`), { key })
+        assert.containSubset(reply, { status: 200, body: { source: "bzst" } })
+        assert.containSubset(yield* validate(vatIdEnding("AT", `44500${index}`), { key }), { body: { source: "vies" } })
+      }
+      assert.containSubset(yield* get("/v1/status"), {
+        body: { status: "operational", active_source: "bzst", failover_active: true }
+      })
+      const asked = yield* sandbox.checks({ source: "vies" })
+      yield* validate(vatIdEnding("DE", "445010"), { key })
+      assert.strictEqual(yield* sandbox.checks({ source: "vies" }), asked)
+      // After 20 seconds the next German VAT ID would be sent to VIES again.
+      yield* travel("20 seconds")
+      assert.containSubset(yield* get("/v1/status"), { body: { active_source: "vies", failover_active: false } })
+    }
+  )
 })
 
 layer(RunningService.layer(RunningService.otherSettings), { excludeTestServices: true })("the service", (it) => {

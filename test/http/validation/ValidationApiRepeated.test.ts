@@ -83,20 +83,23 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a repeated v
     assert.notStrictEqual(withoutTheRequest(after.text), withoutTheRequest(before.text))
   })
 
-  it.effect("is charged once on every replica, even while the plan of another account changes repeatedly", function* () {
-    const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
-    const [key, other] = [yield* replicas[0].newKey, yield* replicas[0].newKey]
-    yield* Effect.forEach(replicas, ({ validate }) => validate("ATU12345678", { key }))
-    const calls = Array.from({ length: 40 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1].validate("ATU12345678", { key }))
-    const changes = Effect.forEach(["business", "starter", "business", "free"] as const, (plan) =>
-      RunningService.setPlan(other, plan)
-    )
-    const [replies] = yield* Effect.all([Effect.all(calls, { concurrency: 4 }), changes], { concurrency: "unbounded" })
-    assert.deepStrictEqual([...new Set(replies.map(({ status }) => status))], [200])
-    const used = replies.map(({ headers }) => Number(headers["x-service-usage"]?.split("/")[0]))
-    assert.deepStrictEqual(
-      used.toSorted((a, b) => a - b),
-      replies.map((_, index) => index + 3)
-    )
-  })
+  it.effect(
+    "is charged exactly once per request on every replica, even while the plan of another account changes repeatedly",
+    function* () {
+      const replicas = [yield* RunningService.make(), yield* RunningService.make()] as const
+      const [key, other] = [yield* replicas[0].newKey, yield* replicas[0].newKey]
+      yield* Effect.forEach(replicas, ({ validate }) => validate("ATU12345678", { key }))
+      const calls = Array.from({ length: 40 }, (_, index) => replicas[index % 2 === 0 ? 0 : 1].validate("ATU12345678", { key }))
+      const changes = Effect.forEach(["business", "starter", "business", "free"] as const, (plan) =>
+        RunningService.setPlan(other, plan)
+      )
+      const [replies] = yield* Effect.all([Effect.all(calls, { concurrency: 4 }), changes], { concurrency: "unbounded" })
+      assert.deepStrictEqual([...new Set(replies.map(({ status }) => status))], [200])
+      const used = replies.map(({ headers }) => Number(headers["x-service-usage"]?.split("/")[0]))
+      assert.deepStrictEqual(
+        used.toSorted((a, b) => a - b),
+        replies.map((_, index) => index + 3)
+      )
+    }
+  )
 })

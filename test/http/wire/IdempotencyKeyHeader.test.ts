@@ -117,7 +117,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     yield* sandbox.reset
   })
 
-  it.effect("is rejected for another request, and can be used again after a 5xx", function* () {
+  it.effect("can be used again after a 5xx response, and is rejected for a different request after a success", function* () {
     const { newKey, post, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey
@@ -136,7 +136,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.containSubset(other, { status: 200, body: { vat_id: "ATU10660004" } })
   })
 
-  it.effect("gives a repeated GET the same response as the first one, including warning and usage", function* () {
+  it.effect("returns the first response again for a repeated GET, including the warning and usage headers", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* newPaidKey(service)
     const query = { requester_vat_id: "DE811115368", company_name: "Muster GmbH", match_format: "letters" }
