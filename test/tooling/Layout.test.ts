@@ -49,7 +49,7 @@ const seen: Readonly<Record<string, ReadonlySet<string>>> = {
 }
 
 describe("the layout of the repository", () => {
-  it("has a source file for each test file, with the same beginning of the name: Vies.ts for ViesNoVerdict.test.ts", () => {
+  it("has for each test file a source file with the same beginning of its name, such as Vies.ts for ViesNoVerdict.test.ts", () => {
     const orphans = tests
       .filter((path) => !unmirrored.test(path))
       .filter((path) => {

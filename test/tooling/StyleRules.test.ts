@@ -180,7 +180,7 @@ describe("the lint rules", () => {
     assert.deepStrictEqual(broken.get(path), ["import/no-cycle"])
   )
 
-  it("are each tested with a violation", () => {
+  it("are all tested with an example that violates the rule", () => {
     const configured = [...configuration.matchAll(/"([\w/-]+)": (?:\[\s*)?"error"/gu)].map(([, rule]) => rule)
     const elsewhere = ["correctness", "suspicious", "reportUnusedDisableDirectives", "no-restricted-imports", "import/no-cycle"]
     const expected = new Set([...planted.map(({ rule }) => rule), ...elsewhere])

@@ -133,15 +133,18 @@ layer(services, { excludeTestServices: true })("a new embedded Postgres", (it) =
 })
 
 layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
-  it.effect("is created once for two concurrent commands, and stopped by the last command if no service runs", function* () {
-    const { dir } = yield* Folder
-    const [first, last] = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
-    assert.strictEqual(first.port, last.port)
-    yield* first.leave
-    assert.isTrue(yield* isServed(last.url))
-    yield* last.leave
-    assert.isFalse(yield* isServed(last.url))
-  })
+  it.effect(
+    "is created once for two concurrent commands, and is stopped when the last command ends and no service runs",
+    function* () {
+      const { dir } = yield* Folder
+      const [first, last] = yield* Effect.all([use({ dir, mode: "attach" }), use({ dir, mode: "attach" })], { concurrency: 2 })
+      assert.strictEqual(first.port, last.port)
+      yield* first.leave
+      assert.isTrue(yield* isServed(last.url))
+      yield* last.leave
+      assert.isFalse(yield* isServed(last.url))
+    }
+  )
 
   it.effect("requires its password, serves commands while the service runs, and rejects a second service", function* () {
     const fs = yield* FileSystem.FileSystem
@@ -165,7 +168,7 @@ layer(folder, { excludeTestServices: true })("an embedded Postgres", (it) => {
     assert.isTrue(yield* isServed(service.url))
   })
 
-  it.effect("is stopped once when several commands end at the same time", function* () {
+  it.effect("is stopped when all commands that use it end at the same time", function* () {
     const { dir } = yield* Folder
     const first = yield* use({ dir, mode: "attach" })
     const others = yield* Effect.replicateEffect(use({ dir, mode: "attach" }), 7)

@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     assert.include(yield* response.text, '"status":"evatr-0007"')
   })
 
-  it.effect("rejects only German VAT IDs if the requester is not admitted to query them", function* () {
+  it.effect("rejects queries about German VAT IDs, and no other queries, if german_targets_admitted is false", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.configure({ german_targets_admitted: false })
     const refused = yield* ask("DE100123456", german)

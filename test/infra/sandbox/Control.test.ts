@@ -86,7 +86,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     yield* control("POST", "/reset")
   })
 
-  it.effect("apply a fault that has a probability to the same calls for the same seed", function* () {
+  it.effect("apply a fault with a probability to the same calls again if the seed is the same", function* () {
     const draws = Effect.fnUntraced(function* (seed: number) {
       yield* put([{ kind: "code", code: "TIMEOUT", probability: 0.5 }], seed)
       return (yield* Effect.replicateEffect(vies("DE123456789"), 40)).join(" ")
@@ -117,7 +117,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     yield* control("POST", "/reset")
   })
 
-  it.effect("apply a fault to probes too, unless it has a count or a member state", function* () {
+  it.effect("apply a fault also to probes, unless the fault has a count or a member state", function* () {
     yield* put([
       { kind: "code", code: "SERVICE_UNAVAILABLE" },
       { kind: "code", code: "evatr-0011" }
@@ -194,7 +194,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     assert.strictEqual(magic.text.split('"ending"').length - 1, magicNumbers.size)
   })
 
-  it.effect("make VIES or a member state unavailable, in checks and on the status page", function* () {
+  it.effect("make VIES or a member state unavailable, both for queries of VAT IDs and on the status page", function* () {
     yield* control("PATCH", "/settings", '{"vies_unavailable_member_states":["DE"],"vies_unmonitored_member_states":["FR"]}')
     yield* control("PATCH", "/settings", '{"bzst_unavailable_member_states":["DE"]}')
     assert.deepStrictEqual([yield* vies("DE123456789"), yield* bzst("DE123456789")], ["MS_UNAVAILABLE", "evatr-0011"])
@@ -212,7 +212,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     assert.strictEqual(yield* vies("DE123456789"), yes)
   })
 
-  it.effect("limit the checks in flight at VIES, in total and per member state", function* () {
+  it.effect("limit the concurrent queries of VAT IDs at VIES, in total and per member state", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.configure({ vies_concurrent_max: 2, vies_member_state_concurrent_max: 1 })
     yield* Effect.forkScoped(vies("DE100999703"))
@@ -225,7 +225,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     yield* sandbox.reset
   })
 
-  it.effect("return a journal of checks and probes, which can be filtered and cleared", function* () {
+  it.effect("return a journal of VAT ID queries and probes; the journal can be filtered and cleared", function* () {
     const sandbox = yield* Sandbox.Sandbox
     yield* sandbox.reset
     yield* vies("DE100992001")

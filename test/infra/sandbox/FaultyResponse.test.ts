@@ -169,7 +169,7 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
   })
 
   it.effect(
-    "fails the first calls for a magic number with a temporary fault, separately for each source, and then answers",
+    "fails the first calls for a magic number with a temporary fault, and then answers; each source counts its own calls",
     function* () {
       const sandbox = yield* Sandbox.Sandbox
       const viesSays = Effect.map(raw(ask("vies", "999932")), (received) => bodyOf(received).includes('"valid":true'))
@@ -185,7 +185,7 @@ layer(services, { excludeTestServices: true })("a simulated source", (it) => {
     }
   )
 
-  it.effect("answers normally for a magic number whose fault concerns only the other source", function* () {
+  it.effect("answers normally for a magic number that causes a fault only at the other source (VIES or the BZSt)", function* () {
     for (const [ending] of [...magicNumbers].filter(([ending]) => /^999[78]\d\d$/u.test(ending))) {
       const other = ending.startsWith("9997") ? "bzst" : "vies"
       const received = yield* raw(ask(other, ending))

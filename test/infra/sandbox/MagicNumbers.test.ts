@@ -9,7 +9,7 @@ import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 const magicOfText = (vatId: string) => magicOf(Result.getOrThrow(parse(vatId)))
 
 describe("magic numbers", () => {
-  it("are valid endings of the VAT IDs of every member state, with the same meaning in each", () => {
+  it("are valid as the ending of a VAT ID of every member state, and have the same meaning in all member states", () => {
     for (const prefix of memberStates.keys()) {
       for (const [ending, magic] of magicNumbers) {
         const vatId = vatIdEnding(prefix, ending)
@@ -45,7 +45,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("fail only at VIES if they end in 9997xx, only at the BZSt in 9998xx, and at both in 9999xx", () => {
+  it("cause a fault only at VIES if they are 9997xx, only at the BZSt if 9998xx, and at both sources if 9999xx", () => {
     assert.deepStrictEqual(magicOfText("DE100999703").vies, { breakage: "hang" })
     assert.deepStrictEqual(magicOfText("DE100999703").bzst, {})
     assert.deepStrictEqual(magicOfText("DE100999803").vies, {})
@@ -66,7 +66,7 @@ describe("magic numbers", () => {
     }
   })
 
-  it("do not affect other VAT IDs: those with one repeated digit are invalid, all others valid", () => {
+  it("do not affect other VAT IDs: a VAT ID that repeats a single digit is invalid, and every other VAT ID is valid", () => {
     for (const vatId of ["DE123456789", "DE811115368", "CZ45274649", "ESA15075062", "NL123456789B01", "RO12", "IE1X34567A"]) {
       assert.strictEqual(magicOfText(vatId).meaning, "valid", vatId)
     }

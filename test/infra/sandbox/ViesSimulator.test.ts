@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     })
   })
 
-  it.effect("compares company data for France too", function* () {
+  it.effect("compares the sent company data for France, as it does for Spain", function* () {
     const { body } = yield* check("FR", "40123456789", { traderName: "Sarl Exemple", traderPostalCode: "13001" })
     assert.strictEqual(body["traderNameMatch"], "VALID")
     assert.strictEqual(body["traderPostalCodeMatch"], "INVALID")
@@ -203,7 +203,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     }
   })
 
-  it.effect("rejects all numbers in the test service except the documented test numbers", function* () {
+  it.effect("rejects in its test service every VAT number except the documented test numbers", function* () {
     const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })
     assert.deepStrictEqual(body, error("INVALID_INPUT"))
   })
@@ -222,7 +222,7 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.deepStrictEqual([name.body["name"], name.body["address"]], ["Donau Muster GmbH", "---"])
   })
 
-  it.effect("returns names with umlauts, in Greek, of great length, and with HTML for some magic numbers", function* () {
+  it.effect("returns for some magic numbers a name with umlauts, in Greek, of great length, or with HTML", function* () {
     const nameOf = (ending: string) => Effect.map(checkId(vatIdEnding("AT", ending)), ({ body }) => String(body["name"]))
     assert.match(yield* nameOf("999120"), /Süddeutsche .*Überwachungsgerätebau/u)
     assert.match(yield* nameOf("999121"), /^\p{Script=Greek}/u)

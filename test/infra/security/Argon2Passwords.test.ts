@@ -77,7 +77,7 @@ describe("a password", () => {
     assert.isTrue(yield* matches(text("password"), stored))
   })
 
-  it.effect("costs the same work whether it is right, wrong or without a stored hash", function* () {
+  it.effect("is checked with the same amount of work whether it is right, wrong or has no stored hash", function* () {
     const { passwords, takeNotes } = yield* watched
     const stored = yield* passwords.hash(text("correct horse"))
     yield* takeNotes
@@ -95,7 +95,7 @@ describe("a password", () => {
 
 describe("the hashing of passwords", () => {
   it.effect(
-    "computes two hashes at a time, accepts 100 attempts in total and 16 of one client, and lets clients take turns",
+    "computes two hashes at a time, accepts at most 100 attempts in total and 16 per client, and serves the clients in turn",
     function* () {
       const mayGo = yield* Deferred.make<void>()
       const running = MutableRef.make(0)

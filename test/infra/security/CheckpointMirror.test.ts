@@ -45,7 +45,7 @@ layer(Layer.merge(NodeServices.layer, NodeHttpClient.layerUndici), { excludeTest
   "A mirror of checkpoints",
   (it) => {
     it.effect(
-      "keeps the newest and a daily checkpoint in a folder; a replica without a local record reads the newest one",
+      "stores the newest checkpoint and one per day in a folder; a replica without a local record reads the newest checkpoint",
       function* () {
         const folder = join(yield* temporaryFolder, "mirror")
         const config = yield* configured(folder)

@@ -59,7 +59,7 @@ describe("an access token", () => {
     assert.isTrue(yield* isRefused(token))
   })
 
-  it.effect("is signed with the first of several secrets, and accepted with any of them", function* () {
+  it.effect("is signed with the first of several secrets, and is accepted if any of these secrets signed it", function* () {
     const rotated = layerOf("a newer secret: 0123456789 0123456789", secret)
     const before = yield* issueWith(layerOf(secret))
     assert.deepStrictEqual(yield* verifyWith(rotated, before), session)

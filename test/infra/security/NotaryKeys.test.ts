@@ -22,21 +22,24 @@ const makeFiles = Effect.gen(function* () {
 })
 
 layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
-  it.effect("is stored per signing key, and found with that key", function* () {
-    const { dataDir, checkpointFiles } = yield* makeFiles
-    const { loadSeen, saveSeen } = yield* checkpointFiles([0xab])
-    assert.deepStrictEqual(yield* loadSeen, [])
-    yield* saveSeen("one")
-    const later = yield* checkpointFiles([0xcd], [0xab])
-    assert.deepStrictEqual(yield* later.loadSeen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
-    yield* later.saveSeen("two")
-    assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
-    assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
-    assert.deepStrictEqual(
-      (yield* (yield* checkpointFiles([0xcd, 0xab])).loadSeen).map(({ note }) => note),
-      ["two", "one"]
-    )
-  })
+  it.effect(
+    "is stored in a file for each signing key, and is found by a replica that signs or verifies with that key",
+    function* () {
+      const { dataDir, checkpointFiles } = yield* makeFiles
+      const { loadSeen, saveSeen } = yield* checkpointFiles([0xab])
+      assert.deepStrictEqual(yield* loadSeen, [])
+      yield* saveSeen("one")
+      const later = yield* checkpointFiles([0xcd], [0xab])
+      assert.deepStrictEqual(yield* later.loadSeen, [{ note: "one", at: join(dataDir, "notary-000000ab.checkpoint") }])
+      yield* later.saveSeen("two")
+      assert.deepStrictEqual(readdirSync(dataDir).toSorted(), ["notary-000000ab.checkpoint", "notary-000000cd.checkpoint"])
+      assert.strictEqual(readFileSync(join(dataDir, "notary-000000ab.checkpoint"), "utf8"), "one")
+      assert.deepStrictEqual(
+        (yield* (yield* checkpointFiles([0xcd, 0xab])).loadSeen).map(({ note }) => note),
+        ["two", "one"]
+      )
+    }
+  )
 
   it.effect("is always a complete checkpoint, even with concurrent writers and readers", function* () {
     const { dataDir, checkpointFiles } = yield* makeFiles
@@ -57,7 +60,7 @@ layer(NodeServices.layer)("the notary's local record of checkpoints", (it) => {
     assert.deepStrictEqual(readdirSync(dataDir), ["notary-000000ab.checkpoint"])
   })
 
-  it.effect("is stored under each signing key, so that one of several keys is enough to find it", function* () {
+  it.effect("is stored for each of several signing keys, so that a replica with only one of these keys finds it", function* () {
     const { checkpointFiles } = yield* makeFiles
     yield* (yield* checkpointFiles([0xcd, 0xab])).saveSeen("three")
     for (const id of [0xab, 0xcd]) {

@@ -46,7 +46,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     assert.deepStrictEqual(yield* look(port, "/readyz"), { status: 200, body: ready })
   })
 
-  it.effect("is separate from the service's port: neither port serves the other's pages", function* () {
+  it.effect("serves none of the pages of the service's port, and the service's port serves none of its pages", function* () {
     const { port, service } = yield* Administered
     const http = yield* HttpClient.HttpClient
     const statusOf = (path: string) => Effect.map(http.get(`http://127.0.0.1:${port}${path}`), ({ status }) => status)
@@ -64,7 +64,7 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
     assert.include(String(refused), `Cannot listen on 127.0.0.1:${port}: `)
   })
 
-  it.effect("reports not ready during a database outage and ready afterwards, and always live", function* () {
+  it.effect("reports not ready during a database outage and ready afterwards; it reports live all the time", function* () {
     const { network, port } = yield* Administered
     yield* network.cut
     const away = { status: "unavailable", service: "serving", database: "away" }

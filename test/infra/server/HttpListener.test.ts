@@ -37,7 +37,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     assert.include(yield* client.closed, said("GET", "/slow"))
   })
 
-  it.effect("is closed after a timeout if the client does not read the response, or the server does not send one", function* () {
+  it.effect("is closed after a timeout if the client does not read the response, or the server sends no response", function* () {
     const { connect, letGo } = yield* listenWith({ stalled: Duration.millis(300) })
     const reader = yield* connect
     yield* reader.send(get("/huge"))
@@ -55,7 +55,7 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
     yield* letGo
   })
 
-  it.effect("is closed at once beyond the maximum number of connections; one warning covers all closed connections", () => {
+  it.effect("is closed at once if the maximum number of connections is open; several such connections cause one warning", () => {
     const lines: Array<unknown> = []
     const keep = Logger.make(({ message }) => void lines.push(message))
     return Effect.gen(function* () {

@@ -42,17 +42,20 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline of requests", (it)
     assert.notMatch(text, /connection: close/iu)
   })
 
-  it.effect("is not read from the connection while its requests wait, and is read afterwards", function* () {
-    const { connect, letGo, untilStarted } = yield* listen
-    const client = yield* connect
-    const body = "x".repeat(20_000_000)
-    yield* client.send(get("/slow") + get("/quick") + post("/unread", body))
-    yield* untilStarted(1)
-    for (const _ of [1, 2, 3]) yield* served(yield* connect)
-    assert.isAbove(yield* client.unsent, body.length / 4)
-    yield* letGo
-    yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/unread")))
-  })
+  it.effect(
+    "is not read further while an earlier request has no response yet, and is read further after that response",
+    function* () {
+      const { connect, letGo, untilStarted } = yield* listen
+      const client = yield* connect
+      const body = "x".repeat(20_000_000)
+      yield* client.send(get("/slow") + get("/quick") + post("/unread", body))
+      yield* untilStarted(1)
+      for (const _ of [1, 2, 3]) yield* served(yield* connect)
+      assert.isAbove(yield* client.unsent, body.length / 4)
+      yield* letGo
+      yield* client.until(has(said("GET", "/slow"), said("GET", "/quick"), said("POST", "/unread")))
+    }
+  )
 
   it.effect("delivers the body of a waiting request when that request is served", function* () {
     const { connect, letGo, untilStarted } = yield* listen
@@ -86,7 +89,7 @@ layer(Layer.empty, { excludeTestServices: true })("a pipeline of requests", (it)
     assert.deepStrictEqual(started, ["/quick", "/last"])
   })
 
-  it.effect("is not continued after its client has disconnected", function* () {
+  it.effect("starts no further request after its client has disconnected", function* () {
     const { connect, letGo, started, untilStarted } = yield* listen
     const client = yield* connect
     yield* client.send(get("/huge") + get("/second") + get("/third"))

@@ -55,7 +55,7 @@ layer(Layer.empty, { excludeTestServices: true })("a server that is stopping", (
     }
   )
 
-  it.effect("does not wait for connections without a request", function* () {
+  it.effect("does not wait for connections without a request in flight", function* () {
     const { connect, stop } = yield* listen
     const [used, unused] = [yield* connect, yield* connect]
     yield* served(used)

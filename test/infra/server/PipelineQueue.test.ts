@@ -64,7 +64,7 @@ layer(Layer.empty, { excludeTestServices: true })("a queue of pipelined requests
   })
 
   it.effect(
-    "closes a connection whose requests exceed the queue's capacity, until other requests are served or disconnect",
+    "closes a connection whose requests exceed the queue's capacity; served requests and disconnected clients free capacity",
     function* () {
       const { connect, inFlight, respond, scheduled, seen, until } = yield* listen
       const [first, leaving] = [yield* connect, yield* connect]

@@ -184,12 +184,12 @@ layer(parts)("an answer of the BZSt", (it) => {
     }
   })
 
-  it.effect("may lack a time and an id if its status is a failure", function* () {
+  it.effect("is accepted without a time and an id if its status is a failure", function* () {
     const failure = yield* Effect.flip(askAgainst(plain, StandIn.answer(403, { status: "evatr-0006" })))
     assert.strictEqual(failure.reason, "refused")
   })
 
-  it.effect("is a failure with the pause that its Retry-After header requests", function* () {
+  it.effect("becomes a failure that contains the pause from its Retry-After header", function* () {
     const script = StandIn.answer(503, bzstStatus("evatr-0011"), { "retry-after": "300" })
     assert.strictEqual((yield* Effect.flip(askAgainst(plain, script))).retry_after_s, 300)
   })

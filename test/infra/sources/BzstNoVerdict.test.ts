@@ -105,7 +105,7 @@ layer(parts)("the client of the BZSt", (it) => {
       }),
     { arbitrary: { runs: 400 } }
   )
-  it("returns failures, valid verdicts and invalid verdicts for the generated responses of the preceding test", () => {
+  it("returns at least one failure, one valid verdict and one invalid verdict in the preceding test with generated responses", () => {
     assert.deepStrictEqual(verdicts, new Set([null, true, false]))
   })
 })

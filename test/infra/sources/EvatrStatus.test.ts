@@ -42,7 +42,7 @@ describe("the BZSt's status codes", () => {
     assert.deepStrictEqual(rows, expected.trim().split("\n"))
   })
 
-  it("equal the list that the BZSt publishes, with its HTTP statuses", () => {
+  it("equal the codes and HTTP statuses in the list that the BZSt publishes", () => {
     assert.deepStrictEqual(
       [...evatrStatuses].map(([status, { http }]) => [status, http]),
       statusMessages.map((row) => [row.status, "httpcode" in row ? row.httpcode : null])

@@ -20,7 +20,7 @@ VOW-ERR-1 unavailable source soon
 `
 
 describe("the error codes of VIES", () => {
-  it("are the published codes, each with its reason, scope and retry", () => {
+  it("are the published codes, each with the service's failure reason, scope and retry rule", () => {
     const rows = [...viesCodes].map(([code, { reason, scope, retry }]) => `${code} ${reason} ${scope} ${retry}`)
     assert.deepStrictEqual(rows.toSorted(), expected.trim().split("\n").toSorted())
   })

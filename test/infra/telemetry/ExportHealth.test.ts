@@ -5,7 +5,7 @@ import { assert, describe, it } from "#test/support/Test.ts"
 
 describe("the health of telemetry exports", () => {
   it.effect(
-    "is logged once while the exports of one signal fail, even if another signal succeeds, and once after the recovery",
+    "is logged once while the exports of one signal, such as traces, fail and another signal succeeds, and once after the recovery",
     function* () {
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => void lines.push(String(message)))

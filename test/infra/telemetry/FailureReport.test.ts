@@ -46,7 +46,7 @@ describe("the report of a failure", () => {
     assert.notInclude(JSON.stringify(FailureReport.make(Cause.die(new SqlError({ reason: raised })))), "Muster")
   })
 
-  it.effect("contains the path of a decoding error, not the value", function* () {
+  it.effect("contains the path of the field that caused a decoding error, but not the field's value", function* () {
     const error = yield* Effect.flip(Schema.decodeUnknownEffect(Schema.Struct({ name: Schema.Int }))({ name: "Max Muster" }))
     assert.strictEqual(reportOf(error)?.message, "Decoding failed at: name")
   })

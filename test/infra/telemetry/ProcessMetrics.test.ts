@@ -26,7 +26,7 @@ const idle = (ms: number) =>
     )
   })
 
-it.effect("the gauges of the event loop measure the last interval", () =>
+it.effect("the event loop gauges cover only the last measuring interval", () =>
   Effect.gen(function* () {
     const interval = Effect.fnUntraced(function* (activity: Effect.Effect<void>) {
       const before = performance.eventLoopUtilization()

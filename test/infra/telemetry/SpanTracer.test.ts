@@ -58,7 +58,7 @@ describe("the tracer", () => {
     assert.strictEqual(groups.length, kept ? 1 : 0)
   })
 
-  it.effect("exports an unsampled trace with the trace and span ids of its request", function* () {
+  it.effect("exports the unsampled trace of a failed request with the trace id and span id of that request", function* () {
     let known = ""
     const failing = Effect.gen(function* () {
       const { sampled, spanId, traceId } = yield* Effect.currentSpan
@@ -102,7 +102,7 @@ describe("the tracer", () => {
     assert.deepStrictEqual(yield* exportedBy(outside, always), [])
   })
 
-  it.effect("exports the trace of a job that is linked to a sampled trace", function* () {
+  it.effect("exports the trace of a job only if the job is linked to a sampled trace", function* () {
     const link = (sampled: boolean) => ({
       span: Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled }),
       attributes: {}

@@ -159,29 +159,32 @@ layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
     if (verdict !== null) assert.strictEqual(verdict, "")
   })
 
-  it.effect("include the id of the newest sampled trace of a bucket for clients that accept OpenMetrics", function* () {
-    const port = yield* AdminPort
-    const service = yield* RunningService.RunningService
-    const { headers } = yield* service.validate("ATU12345678")
-    const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
-    const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
-    const exemplar = new RegExp(
-      `http_server_request_duration_seconds_bucket.* # \\{trace_id="${headers["x-trace-id"]}"\\} [\\d.e-]+ \\d+`,
-      "u"
-    )
-    assert.match(text, exemplar)
-    assert.match(text, /^# TYPE vatproof_cache_lookups counter$/mu)
-    assert.match(text, /^vatproof_cache_lookups_total\{/mu)
-    assert.match(text, /\n# EOF\n$/u)
-    const ofWorkers = merged([
-      ["1", text],
-      ["2", text]
-    ])
-    assert.match(ofWorkers, /^http_server_request_duration_seconds_bucket\{worker="2",.*\} \d+ # \{trace_id=/mu)
-    assert.lengthOf([...ofWorkers.matchAll(/^# TYPE target info$/gmu)], 1)
-    assert.notInclude(ofWorkers, "# EOF")
-    assert.notInclude(yield* readMetrics(port), "trace_id")
-  })
+  it.effect(
+    "include the id of the newest sampled trace in each histogram bucket for clients that accept OpenMetrics",
+    function* () {
+      const port = yield* AdminPort
+      const service = yield* RunningService.RunningService
+      const { headers } = yield* service.validate("ATU12345678")
+      const accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
+      const text = yield* readMetrics(port, accept, /^application\/openmetrics-text; version=1\.0\.0/u)
+      const exemplar = new RegExp(
+        `http_server_request_duration_seconds_bucket.* # \\{trace_id="${headers["x-trace-id"]}"\\} [\\d.e-]+ \\d+`,
+        "u"
+      )
+      assert.match(text, exemplar)
+      assert.match(text, /^# TYPE vatproof_cache_lookups counter$/mu)
+      assert.match(text, /^vatproof_cache_lookups_total\{/mu)
+      assert.match(text, /\n# EOF\n$/u)
+      const ofWorkers = merged([
+        ["1", text],
+        ["2", text]
+      ])
+      assert.match(ofWorkers, /^http_server_request_duration_seconds_bucket\{worker="2",.*\} \d+ # \{trace_id=/mu)
+      assert.lengthOf([...ofWorkers.matchAll(/^# TYPE target info$/gmu)], 1)
+      assert.notInclude(ofWorkers, "# EOF")
+      assert.notInclude(yield* readMetrics(port), "trace_id")
+    }
+  )
 
   it.effect("arrive at a collector with their units", function* () {
     const collector = yield* Collector

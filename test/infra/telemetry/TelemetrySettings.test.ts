@@ -27,27 +27,30 @@ describe("the OTEL_* variables", () => {
     )
   })
 
-  it.effect("for one signal override those for all signals, and the endpoint of one signal is used unchanged", function* () {
-    const settings = yield* read({
-      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
-      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-      OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
-      OTEL_EXPORTER_OTLP_HEADERS: "api-key=s%3Decret,x-team=a",
-      OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=other",
-      OTEL_LOGS_EXPORTER: "none",
-      OTEL_SERVICE_NAME: "mine",
-      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,service.namespace=tax"
-    })
-    const traces = Option.getOrThrow(settings.traces)
-    const metrics = Option.getOrThrow(settings.metrics)
-    assert.strictEqual(traces.url, "https://traces.example/in")
-    assert.deepStrictEqual([traces.protocol, metrics.protocol], ["http/json", "http/protobuf"])
-    assert.deepStrictEqual(Object.values(traces.headers).map(Redacted.value), ["other"])
-    assert.deepStrictEqual(Object.values(metrics.headers).map(Redacted.value), ["s=ecret", "a"])
-    assert.isTrue(Option.isNone(settings.logs))
-    assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
-  })
+  it.effect(
+    "that concern one signal override those for all signals; the endpoint URL of one signal is used without an appended path",
+    function* () {
+      const settings = yield* read({
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/protobuf",
+        OTEL_EXPORTER_OTLP_HEADERS: "api-key=s%3Decret,x-team=a",
+        OTEL_EXPORTER_OTLP_TRACES_HEADERS: "api-key=other",
+        OTEL_LOGS_EXPORTER: "none",
+        OTEL_SERVICE_NAME: "mine",
+        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,service.namespace=tax"
+      })
+      const traces = Option.getOrThrow(settings.traces)
+      const metrics = Option.getOrThrow(settings.metrics)
+      assert.strictEqual(traces.url, "https://traces.example/in")
+      assert.deepStrictEqual([traces.protocol, metrics.protocol], ["http/json", "http/protobuf"])
+      assert.deepStrictEqual(Object.values(traces.headers).map(Redacted.value), ["other"])
+      assert.deepStrictEqual(Object.values(metrics.headers).map(Redacted.value), ["s=ecret", "a"])
+      assert.isTrue(Option.isNone(settings.logs))
+      assert.deepStrictEqual(settings.resource, { "deployment.environment.name": "test", "service.namespace": "tax" })
+    }
+  )
 
   it.effect("turn all exports off if OTEL_SDK_DISABLED is true", function* () {
     assert.isFalse(Telemetry.isOn(yield* read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_SDK_DISABLED: "true" })))

@@ -105,7 +105,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.strictEqual(one(spans, "EventStore.append").parentSpanId, one(spans, route).spanId)
   })
 
-  it.effect("has two spans for a cached answer, and a link to the batch that stored its event", function* () {
+  it.effect("has two spans for a cached answer, and a link to the span of the group commit that stored its event", function* () {
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
