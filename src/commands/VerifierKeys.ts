@@ -86,5 +86,7 @@ export const forProof = Effect.fnUntraced(function* (key: Option.Option<string>,
   )
   const found = yield* configuredKeys(checkpoint)
   if (Option.isSome(found)) return found.value
-  return yield* new NoVerifierKey({ message: `A proof contains no public key. ${howToGetKey}` })
+  return yield* new NoVerifierKey({
+    message: `The public key of the log is missing, because a proof does not contain it. ${howToGetKey}`
+  })
 })

@@ -94,7 +94,7 @@ const make = Effect.gen(function* () {
     )
 
   const iteration = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour))).pipe(
-    logDefects("Writing the counts of logins failed; retrying in a minute")
+    logDefects("The counts of refused logins could not be stored; retrying in a minute")
   )
   yield* Effect.addFinalizer(() => Effect.flatMap(DateTime.now, writeBefore))
   yield* Effect.forkScoped(Effect.repeat(iteration, Schedule.spaced(pollEvery)))

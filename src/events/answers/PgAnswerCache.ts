@@ -13,7 +13,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 const retryFor = "3 seconds"
 /** Maximum number of answers that one statement reads. */
 const maxBatch = 500
-/** Maximum number of callers that wait for a statement. */
+/** Maximum number of callers that wait for the next statement. Further callers are rejected at once. */
 const maxWaiting = 20_000
 
 /**

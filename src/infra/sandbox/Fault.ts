@@ -83,7 +83,10 @@ const misfit = (fault: typeof Fields.Type): string | undefined => {
 export const Fault = Fields.check(Schema.makeFilter((fault) => misfit(fault) ?? true))
 export type Fault = typeof Fault.Type
 
-/** Returns the source that a fault is limited to: its `source`, otherwise the source that has its `code`. */
+/**
+ * Returns the only source that a fault affects: `fault.source` if it is set, otherwise the source that defines `fault.code`. None if the
+ * fault has neither field and so affects both sources.
+ */
 export const sourceOf = (fault: Fault): Option.Option<SourceName> =>
   fault.source !== undefined
     ? Option.some(fault.source)

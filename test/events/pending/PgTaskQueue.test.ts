@@ -130,7 +130,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
   })
 
   it.effect(
-    "pauses all waiting items of a batch for one member state after an attempt at one of these items has exceeded the quota",
+    "pauses a batch's waiting items of a member state after one of them has exceeded the monthly quota of the API key",
     function* () {
       const { claim, defer } = yield* TaskQueue
       const slots = [{ memberState: "SE", slots: 2, wakeMs: null }]

@@ -136,20 +136,23 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     }
   })
 
-  it.effect("rejects a requester that is prefixed, malformed, incomplete, not valid or unknown", function* () {
-    for (const wrong of [
-      { requesterMemberStateCode: "DE", requesterNumber: "DE123456789" },
-      { requesterMemberStateCode: "DE", requesterNumber: "12345678" },
-      { requesterMemberStateCode: "DE" },
-      { requesterNumber: "123456789" },
-      { requesterMemberStateCode: "DE", requesterNumber: "111111111" },
-      { requesterMemberStateCode: "DE", requesterNumber: "100999202" }
-    ]) {
-      const { status, body } = yield* check("CZ", "45274649", wrong)
-      assert.strictEqual(status, 200)
-      assert.deepStrictEqual(body, error("INVALID_REQUESTER_INFO"))
+  it.effect(
+    "rejects a requester without a country or number, with a prefix in its number, or with a malformed, invalid or unknown number",
+    function* () {
+      for (const wrong of [
+        { requesterMemberStateCode: "DE", requesterNumber: "DE123456789" },
+        { requesterMemberStateCode: "DE", requesterNumber: "12345678" },
+        { requesterMemberStateCode: "DE" },
+        { requesterNumber: "123456789" },
+        { requesterMemberStateCode: "DE", requesterNumber: "111111111" },
+        { requesterMemberStateCode: "DE", requesterNumber: "100999202" }
+      ]) {
+        const { status, body } = yield* check("CZ", "45274649", wrong)
+        assert.strictEqual(status, 200)
+        assert.deepStrictEqual(body, error("INVALID_REQUESTER_INFO"))
+      }
     }
-  })
+  )
 
   it.effect(
     "rejects a VAT number with a prefix, separators or too few digits, and a country code that is lower case, unknown or the ISO code of Greece",
@@ -189,19 +192,22 @@ layer(services, { excludeTestServices: true })("the simulated VIES", (it) => {
     assert.include(yield* response.text, '"error":"VOW-ERR-1"')
   })
 
-  it.effect("returns the documented answers to the 13 test numbers of VIES, also as endings of VAT IDs", function* () {
-    for (const [number, code] of viesTestNumbers) {
-      const answers = [
-        yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
-        yield* checkId(vatIdEnding("AT", `999${number}`), requester)
-      ]
-      for (const { status, body } of answers) {
-        assert.strictEqual(status, 200, number)
-        if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
-        else assert.deepStrictEqual(body, error(code), number)
+  it.effect(
+    "returns the documented answer to each of the 13 VIES test numbers, and to a VAT ID that ends with one of them",
+    function* () {
+      for (const [number, code] of viesTestNumbers) {
+        const answers = [
+          yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: number, ...requester }),
+          yield* checkId(vatIdEnding("AT", `999${number}`), requester)
+        ]
+        for (const { status, body } of answers) {
+          assert.strictEqual(status, 200, number)
+          if (code === "VALID" || code === "INVALID") assert.strictEqual(body["valid"], code === "VALID", number)
+          else assert.deepStrictEqual(body, error(code), number)
+        }
       }
     }
-  })
+  )
 
   it.effect("rejects in its test service every VAT number except the documented test numbers", function* () {
     const { body } = yield* post("/check-vat-test-service", { countryCode: "DE", vatNumber: "999" })

@@ -1,6 +1,6 @@
 /**
- * Verifies the files of an export that contain one event each: one file for each receipt, and one file for each API key in the
- * tables. Verifies the proofs of these events, and the proofs of the events just before and just after the exported positions.
+ * An export has one file with a single event for each receipt, and for each API key that its CSV tables name. Verifies these files and
+ * the proofs of their events, and the proofs of the events just before and just after the exported positions.
  * Reports missing, wrong and surplus files.
  */
 import { Effect, FileSystem, Option, Path, Result } from "effect"

@@ -37,7 +37,7 @@ const factsOf = (differences: Differences, language: "en" | "de" = "en") =>
   )
 
 describe("a receipt as a document", () => {
-  it("shows a supplied reference", () => {
+  it("shows the client's reference if the request had one", () => {
     assert.strictEqual(factsOf({ reference: "INV\u202E4711" })["Reference of the requester"], "INV[U+202E]4711")
     assert.strictEqual(factsOf({ reference: "INV-4711" }, "de")["Referenz des Anfragenden"], "INV-4711")
     assert.notProperty(factsOf({}), "Reference of the requester")
