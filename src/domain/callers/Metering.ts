@@ -39,8 +39,8 @@ export interface Charge {
   readonly units: 0 | 1
   /** The caller's standing if `admit` has counted the call. If it is null, the append counts the call. */
   readonly admitted: Standing | null
-  /** For a cache hit: the cached answer. The append fails unless it is still the newest answer for the VAT ID. */
-  readonly repeats?: { readonly vatId: VatId; readonly asOf: number }
+  /** For a repeated answer: the cached answer. The append fails unless it is still the newest answer for the VAT ID. */
+  readonly repeats?: { readonly vatId: VatId; readonly asOf: number } | undefined
   /** A new stream for this event; by default the event is stored in the caller's stream. */
   readonly newStream?: string
   /** The computed id of the event. The log stores only one event with this id. */

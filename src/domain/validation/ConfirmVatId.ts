@@ -8,6 +8,7 @@ import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { referenceIn } from "#domain/kernel/PersonalData.ts"
 import { isPaid } from "#domain/callers/PlanLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as Receipts from "#domain/receipts/Receipt.ts"
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
@@ -28,11 +29,14 @@ export interface ReceiptNames {
   readonly source: string
 }
 
-/** Maximum number of retries with a new receipt id if the random id exists already. A retry is practically never needed. */
-const maxIdAttempts = 5
+/**
+ * Maximum number of retries with a new receipt id and newly read names: if the random id exists already, or if the names change after they
+ * were read. Both are rare.
+ */
+const maxIssueAttempts = 5
 
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
-  const cache = yield* AnswerCache
+  const officialNames = yield* makeOfficialNames
   const recordCharge = yield* RecordCharge.make
   const crypto = yield* Crypto
   const source = yield* ConfirmationSource
@@ -43,27 +47,19 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   })
 
   /**
-   * Returns name and address from the newest answer, or empty strings. Only VIES discloses them, for some member states; the BZSt
-   * never does. The cache of this process may still hold an erased or outdated name, so the function reads the database.
+   * Stores the receipt and charges the caller. Fails with StreamExists if the random receipt id exists, and with PreconditionFailed if
+   * the names have changed since they were read.
    */
-  const officialNames = Effect.fnUntraced(function* (vatId: VatId) {
-    const { company_address, company_name } = Option.match(yield* cache.refresh(vatId), {
-      onNone: () => ({ company_name: null, company_address: null }),
-      onSome: ({ answer }) => answer
-    })
-    return { official_name: company_name ?? "", official_address: company_address ?? "" }
-  })
-
-  /** Stores the receipt and charges the caller. Fails with StreamExists if the random receipt id exists. */
   const issue = Effect.fnUntraced(function* (request: ConfirmationRequest, confirmed: Confirmed) {
     const { answer, attempts } = confirmed
     const { admitted, caller, credential, vatId } = request
     const issuedAt = yield* DateTime.now
+    const { names: official, repeats } = yield* officialNames(vatId)
     const receipt = receiptOf(request, confirmed, {
       receipt_id: yield* newReceiptId(issuedAt),
       issued_at: issuedAt,
       source: names.source,
-      ...(yield* officialNames(vatId))
+      ...official
     })
     const facts = { account_id: caller.accountId, key_id: caller.keyId, receipt, answer, attempts }
     const charge = {
@@ -75,6 +71,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       }),
       units: 1,
       admitted,
+      repeats,
       newStream: Receipts.receiptStream(receipt.receipt_id),
       identity: request.identity
     } as const
@@ -96,19 +93,42 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       const closing = identity?.accepted === undefined ? identity : undefined
       const charge = { event, units: 0, admitted, identity: closing } as const
       yield* recordCharge(credential, caller, (current) => Effect.succeed({ ...charge, caller: current })).pipe(
-        Effect.catchTag(["PaidPlanRequired", "StreamExists"], Effect.die)
+        Effect.catchTag(["PaidPlanRequired", "PreconditionFailed", "StreamExists"], Effect.die)
       )
       return yield* outcome.failure
     }
     const issued = yield* issue(request, outcome.success).pipe(
-      Effect.retry({ times: maxIdAttempts, while: (error) => error._tag === "StreamExists" }),
-      Effect.catchTag("StreamExists", Effect.die)
+      Effect.retry({
+        times: maxIssueAttempts,
+        while: (error) => error._tag === "StreamExists" || error._tag === "PreconditionFailed"
+      }),
+      Effect.catchTag("StreamExists", Effect.die),
+      Effect.catchTag("PreconditionFailed", () =>
+        Effect.fail(new StoreUnavailable({ cause: "The official names changed at every attempt to issue the receipt" }))
+      )
     )
     return { ...issued, answer: outcome.success.answer, requestId: outcome.success.requestId }
   })
 
   return { confirm }
 })
+
+/**
+ * Creates a function that returns name and address from the newest answer, or empty strings, and the answer that the receipt repeats.
+ * Only VIES discloses names, for some member states; the BZSt never does. The cache of this process may still hold an erased or outdated
+ * name, so the function reads the database.
+ */
+const makeOfficialNames = Effect.map(AnswerCache, (cache) =>
+  Effect.fnUntraced(function* (vatId: VatId) {
+    const newest = Option.getOrUndefined(yield* cache.refresh(vatId))
+    const { company_address = null, company_name = null } = newest?.answer ?? {}
+    const isNamed = company_name !== null || company_address !== null
+    return {
+      names: { official_name: company_name ?? "", official_address: company_address ?? "" },
+      repeats: newest !== undefined && isNamed ? { vatId, asOf: newest.asOf } : undefined
+    }
+  })
+)
 
 interface Issue {
   readonly receipt_id: string

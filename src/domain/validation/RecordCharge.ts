@@ -11,7 +11,8 @@ const maxAttempts = 10
 
 /**
  * Returns a function that records the charge that `chargeOf` returns for the caller. If keys or plans have changed, it reads the caller
- * again and repeats only the charge, because the source was called already.
+ * again and repeats only the charge, because the source was called already. Fails with PreconditionFailed if the cached answer of a
+ * charge with `repeats` is outdated.
  */
 export const make = Effect.gen(function* () {
   const identity = yield* Identity
@@ -26,7 +27,8 @@ export const make = Effect.gen(function* () {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const recorded = yield* Effect.result(metering.record(yield* chargeOf(caller)))
       if (recorded._tag === "Success") return recorded.success
-      if (recorded.failure._tag !== "PreconditionFailed") return yield* recorded.failure
+      const { failure } = recorded
+      if (failure._tag !== "PreconditionFailed" || failure.outdated === "answer") return yield* failure
       caller = yield* refresh(identity, credential)
     }
     return yield* new StoreUnavailable({ cause: "Keys or plans changed at every attempt to record a charge" })

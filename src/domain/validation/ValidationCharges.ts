@@ -94,14 +94,16 @@ export const make = Effect.gen(function* () {
     return { ...validationOf(question, answer, "live"), consultationNumber: answer.consultation_number } satisfies Validation
   })
 
+  /** Fails with PreconditionFailed if the stored answer is no longer the newest one: its names may have been erased meanwhile. */
   const stale = Effect.fnUntraced(function* (
     question: Question,
-    { answer, position }: StoredAnswer,
+    { answer, asOf, position }: StoredAnswer,
     attempts: ReadonlyArray<Attempt>,
     admitted: Standing
   ) {
     const event = eventOf(question, answer, { served: "stale", position, attempts })
-    yield* record(question, { event, units: 1, admitted, identity: identityOf(question) })
+    const repeats = { vatId: question.vatId, asOf }
+    yield* record(question, { event, units: 1, admitted, repeats, identity: identityOf(question) })
     return validationOf(question, answer, "stale")
   })
 

@@ -5,7 +5,7 @@ import type { AnonymousCaller } from "#domain/callers/Caller.ts"
 import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { Identity } from "#domain/callers/Identity.ts"
-import { Metering } from "#domain/callers/Metering.ts"
+import { Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
 import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
@@ -25,12 +25,13 @@ const outageWith = (attempts: ReadonlyArray<Attempt>) =>
 const outage = outageWith([])
 
 /**
- * A test case. `stored` is the answer that the process caches, `newest` the answer in the database (by default the same).
- * `isFresh` is true if cached answers are fresh, and `answers` if the sources answer.
+ * A test case. `stored` is the answer that the process caches, `newest` the answer in the database (by default the same), and
+ * `changed` the answer in the database after the sources were asked (by default the same). `isFresh` is true if cached answers are fresh, and `answers` if the sources answer.
  */
 interface Case {
   readonly stored: Option.Option<StoredAnswer>
   readonly newest?: StoredAnswer
+  readonly changed?: StoredAnswer
   readonly isFresh: boolean
   readonly answers: boolean
   /** The failure of the sources if they do not answer. */
@@ -39,26 +40,34 @@ interface Case {
   readonly isTask?: boolean
 }
 
-/** Returns a function that validates a VAT ID and returns the recorded event. */
-const recorded = Effect.fnUntraced(function* (known: Case) {
-  const { answers, isFresh, isTask = false, newest, stored } = known
+/** Returns a function that validates a VAT ID and returns the outcome, the recorded event, and how often the sources were asked. */
+const validated = Effect.fnUntraced(function* (known: Case) {
+  const { answers, changed, isFresh, isTask = false, newest, stored } = known
   yield* TestClock.setTime(DateTime.toEpochMillis(sourceAnswer.answered_at))
   const events: Array<DomainEvent> = []
+  let inDatabase = newest === undefined ? stored : Option.some(newest)
+  let lookUps = 0
+  const isOutdated = (asOf: number) => Option.isSome(inDatabase) && inDatabase.value.asOf !== asOf
   const outside = Layer.mergeAll(
     Layer.mock(Identity, { byAddress: () => caller }),
     Layer.mock(Metering, {
       admit: () => Effect.succeed(standing),
-      record: ({ event }) => {
+      record: ({ event, repeats }) => {
+        if (repeats !== undefined && isOutdated(repeats.asOf)) return Effect.fail(new PreconditionFailed({ outdated: "answer" }))
         events.push(event)
         return Effect.succeed({ position: 8, standing })
       }
     }),
     Layer.mock(AnswerCache, {
       newest: () => Effect.succeed(stored),
-      refresh: () => Effect.succeed(newest === undefined ? stored : Option.some(newest))
+      refresh: () => Effect.sync(() => inDatabase)
     }),
     Layer.mock(Sources, {
-      lookUp: () => (answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(known.outage ?? outage))
+      lookUp: () => {
+        lookUps += 1
+        if (changed !== undefined) inDatabase = Option.some(changed)
+        return answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(known.outage ?? outage)
+      }
     }),
     Layer.mock(RateLimiter, { acquireSlots: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
     Layer.mock(ConfirmVatId, {})
@@ -82,9 +91,13 @@ const recorded = Effect.fnUntraced(function* (known: Case) {
     const outcome = yield* Effect.result(validate(request))
     const event = events.at(-1)
     assert.strictEqual(Result.isSuccess(outcome), event?.type === VatIdVerified.type)
-    return event
+    return { outcome, event, lookUps }
   })
 })
+
+/** Returns a function that validates a VAT ID and returns the recorded event. */
+const recorded = (known: Case) =>
+  Effect.map(validated(known), (validate) => (reference: string | null) => Effect.map(validate(reference), ({ event }) => event))
 
 const cached = { stored: Option.some(stored), isFresh: true, answers: true }
 const cases = {
@@ -133,6 +146,17 @@ it.effect(
 it.effect("ValidateVatId returns the newest answer in the database, marked as stale, if no source answers", function* () {
   const validated = yield* recorded({ ...cases.stale, stored: Option.some(outdated), newest: stored })
   assert.containSubset((yield* validated(null))?.data, { served: "stale", answer_position: 7 })
+})
+
+it.effect("ValidateVatId returns no name that was erased while the sources were asked, and asks them only once", function* () {
+  const names = { company_name: "Muster AG", company_address: "Wien" }
+  const named = { ...stored, answer: { ...sourceAnswer, ...names } }
+  const erased = { position: 7, asOf: 9, answer: { ...sourceAnswer, company_name: null, company_address: null } }
+  const validate = yield* validated({ ...cases.stale, stored: Option.some(named), changed: erased })
+  const { event, lookUps, outcome } = yield* validate(null)
+  assert.containSubset(Result.getOrThrow(outcome), { served: "stale", answer: { company_name: null, company_address: null } })
+  assert.strictEqual(lookUps, 1)
+  assert.containSubset(event?.data, { served: "stale", answer_position: 7 })
 })
 
 const spent: Attempt = {
