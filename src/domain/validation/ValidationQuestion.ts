@@ -157,7 +157,7 @@ export const acceptedOf = (question: Question): DomainEvent | undefined => {
   return { ...accepted, occurredAt: opening.requestedAt }
 }
 
-/** Returns the computed id of the event that answers the question; undefined for a validation without an id. */
+/** Returns the id of the event that will store the answer, computed from the task; undefined for a validation without a task. */
 export const identityOf = (question: Question): IdentifiedEvent | undefined => {
   const { task } = question.request
   if (task === undefined) return undefined

@@ -12,7 +12,7 @@ export class NotCanonicalJson extends Schema.TaggedError<NotCanonicalJson>()("No
   reason: Schema.String
 }) {
   override get message() {
-    return `No canonical JSON at /${this.path.join("/")}: ${this.reason}`
+    return `The value has no canonical JSON form at /${this.path.join("/")}: ${this.reason}`
   }
 }
 

@@ -101,8 +101,14 @@ describe("the encoder of canonical JSON", () => {
       ["43143ff3c1cb0959", "1424953923781206.2"]
     ]
     for (const [bits, text] of samples) assert.strictEqual(canonical(doubleFrom(bits)), text)
-    assert.strictEqual(refusal(doubleFrom("7fffffffffffffff")), "No canonical JSON at /: NaN is not a JSON number")
-    assert.strictEqual(refusal(doubleFrom("7ff0000000000000")), "No canonical JSON at /: Infinity is not a JSON number")
+    assert.strictEqual(
+      refusal(doubleFrom("7fffffffffffffff")),
+      "The value has no canonical JSON form at /: NaN is not a JSON number"
+    )
+    assert.strictEqual(
+      refusal(doubleFrom("7ff0000000000000")),
+      "The value has no canonical JSON form at /: Infinity is not a JSON number"
+    )
   })
 
   it("writes text without Unicode normalisation and without needless escapes", () => {
@@ -121,19 +127,25 @@ describe("the encoder of canonical JSON", () => {
   })
 
   it("rejects values that JSON cannot represent, with their path", () => {
-    assert.strictEqual(refusal({ a: [1, { b: Number.NaN }] }), "No canonical JSON at /a/1/b: NaN is not a JSON number")
-    assert.strictEqual(refusal(["\ud800"]), "No canonical JSON at /0: a lone surrogate has no UTF-8 form")
-    assert.strictEqual(refusal("\udc00\ud800"), "No canonical JSON at /: a lone surrogate has no UTF-8 form")
-    assert.strictEqual(refusal({ "k\udfff": 1 }), "No canonical JSON at /k\ufffd: a lone surrogate has no UTF-8 form")
-    assert.strictEqual(refusal({ a: undefined }), "No canonical JSON at /a: undefined is not JSON")
-    assert.strictEqual(refusal(Array(1).concat(1)), "No canonical JSON at /0: undefined is not JSON")
-    assert.strictEqual(refusal(1n), "No canonical JSON at /: bigint is not JSON")
+    assert.strictEqual(
+      refusal({ a: [1, { b: Number.NaN }] }),
+      "The value has no canonical JSON form at /a/1/b: NaN is not a JSON number"
+    )
+    assert.strictEqual(refusal(["\ud800"]), "The value has no canonical JSON form at /0: a lone surrogate has no UTF-8 form")
+    assert.strictEqual(refusal("\udc00\ud800"), "The value has no canonical JSON form at /: a lone surrogate has no UTF-8 form")
+    assert.strictEqual(
+      refusal({ "k\udfff": 1 }),
+      "The value has no canonical JSON form at /k\ufffd: a lone surrogate has no UTF-8 form"
+    )
+    assert.strictEqual(refusal({ a: undefined }), "The value has no canonical JSON form at /a: undefined is not JSON")
+    assert.strictEqual(refusal(Array(1).concat(1)), "The value has no canonical JSON form at /0: undefined is not JSON")
+    assert.strictEqual(refusal(1n), "The value has no canonical JSON form at /: bigint is not JSON")
     assert.strictEqual(
       refusal(() => 1),
-      "No canonical JSON at /: function is not JSON"
+      "The value has no canonical JSON form at /: function is not JSON"
     )
     for (const instance of [new Date(0), new Map(), new Uint8Array(1), Object("text")]) {
-      assert.strictEqual(refusal({ instance }), "No canonical JSON at /instance: a class instance is not JSON")
+      assert.strictEqual(refusal({ instance }), "The value has no canonical JSON form at /instance: a class instance is not JSON")
     }
   })
 

@@ -185,7 +185,7 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
   )
 
   it.effect(
-    "lists the response headers of the endpoints for the log, its checkpoint and its tiles, also for a path with escaped slashes",
+    "lists the response headers of the endpoints for the log, its checkpoint and its tiles, even if a client escapes slashes as %2F",
     function* () {
       const ask = yield* makeAsk
       const service = yield* RunningService.RunningService

@@ -206,7 +206,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a qualif
   )
 
   it.effect(
-    "fails with 503 and Retry-After during an outage of the BZSt, and is charged from the fourth failure on",
+    "fails with 503 and Retry-After during an outage of the BZSt; the fourth and later failures for a VAT ID within an hour are charged",
     function* () {
       const { key, service } = yield* start()
       const used: Array<number> = []

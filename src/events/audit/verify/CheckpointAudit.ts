@@ -137,7 +137,7 @@ export interface LogPart {
 }
 
 /**
- * Compares an exported part of a log with the `kept` checkpoints. It can compare a checkpoint whose last event is in the part, and
+ * Compares an exported part of a log with the checkpoints that the auditor kept (`kept`). It can compare a checkpoint whose last event is in the part, and
  * a checkpoint that covers the whole log.
  */
 export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>, { from, size: whole, to }: LogPart) => {
@@ -148,8 +148,8 @@ export const ofPart = (findings: Findings, kept: ReadonlyArray<OpenedCheckpoint>
     /** Files of the kept checkpoints that cannot be compared, because this part of the log does not determine their root. */
     uncompared: kept.filter(({ size }) => size !== whole && (size <= from || size > to)).map(({ keptAt }) => keptAt ?? ""),
     /**
-     * Splits the part into ranges of up to `atMost` events, and yields the end of each range. A range also ends at the size of each
-     * kept checkpoint, so that the root at this size can be compared.
+     * Splits the events between `from` and `to` into sections of up to `atMost` events, and yields the end of each section. A section
+     * also ends at the size of each checkpoint that the auditor kept, so that the root at this size can be compared.
      */
     sectionEnds: function* (atMost: number): Generator<number> {
       let length = 0
