@@ -116,8 +116,8 @@ const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
 })
 
 /**
- * Fails if the file to upload does not exist, or if the results cannot be written to `out`. This check precedes the upload, because the
- * service charges the answers to uploaded items.
+ * Fails if the file to upload does not exist, or if the results cannot be written to `out`. The check comes before the upload,
+ * because the service charges for each uploaded item that it answers.
  */
 const checkFiles = Effect.fnUntraced(function* (file: string | null, out: string) {
   const fs = yield* FileSystem.FileSystem

@@ -66,8 +66,8 @@ export class BatchSpool extends Context.Service<
       failure: string | null
     ) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Cancels the pending items of one chunk, in the first batch that was cancelled after the position `after`. Returns the
-     * position for the next call; null if there is no such batch, or if its remaining items are still spooled.
+     * Cancels the pending items of the next chunk of the first batch that was cancelled after the position `after`. Returns the position
+     * for the next call. Returns null if no such batch exists, or if the remaining items of the batch are still in the spool.
      */
     readonly endNext: (after: number) => Effect.Effect<number | null, StoreUnavailable>
   }

@@ -64,7 +64,10 @@ const make = Effect.gen(function* () {
   const linksOf = Effect.fnUntraced(function* (receiptId: string) {
     const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength + 1))
     // Without the later events, a revoked link would be valid.
-    if (stored.length > maxStreamLength) return yield* Effect.die(`Receipt ${receiptId} has more than ${maxStreamLength} events`)
+    if (stored.length > maxStreamLength)
+      return yield* Effect.die(
+        `The links of receipt ${receiptId} cannot be read: it has more than ${maxStreamLength} events (a defect)`
+      )
     return { links: yield* linksIn(stored), version: stored.length }
   })
 

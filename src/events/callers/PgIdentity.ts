@@ -20,7 +20,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 const retryFor = "3 seconds"
 /** Maximum number of keys that one statement looks up. */
 const maxBatch = 500
-/** Maximum number of callers that wait for a statement. */
+/** Maximum number of callers that wait for the next statement. Further callers are rejected at once. */
 const maxWaiting = 20_000
 
 const KeyRow = Schema.Struct({

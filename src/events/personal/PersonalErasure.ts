@@ -34,8 +34,8 @@ export type PersonalSubject =
   | { readonly _tag: "Account"; readonly accountId: string }
 
 /**
- * A personal document. `document` is null once erased; `changed_by` is the position of the event that last erased, held or
- * released it. `vat_ids` are the VAT IDs of the items if the document belongs to a chunk of a batch.
+ * A personal document. `document` is null once erased. `changed_by` is the position of the last event that erased the document, put it
+ * on hold so that it is not erased, or ended the hold. `vat_ids` are the VAT IDs of the items if the document belongs to a chunk of a batch.
  */
 const Row = Schema.Struct({
   position: Schema.BigInt,

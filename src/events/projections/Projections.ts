@@ -107,7 +107,10 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   }
 })
 
-/** Limits the time of an iteration that readers wait for. Fails at once if the log has a gap, because a retry cannot close it. */
+/**
+ * Sets a timeout for an iteration that applies new events while a reader waits for it. Fails at once if the log has a gap, because a
+ * retry cannot close it.
+ */
 const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.Effect<void, StoreUnavailable> =>
   iteration.pipe(
     Effect.catchTag("LogGap", (gap) => Effect.succeed(gap)),

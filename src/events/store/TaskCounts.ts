@@ -13,7 +13,7 @@ export interface TaskCounts {
   readonly oldestMs: number
 }
 
-/** Creates the query that counts the validations, at most 100,000 of them. */
+/** Creates the query that counts the accepted validations without a final answer. It counts at most 100,000 of them. */
 export const makeRead = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findOne({
     Request: Schema.Void,

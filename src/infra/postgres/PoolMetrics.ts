@@ -18,7 +18,7 @@ const most = Metrics.gauge("db.client.connection.max", {
 })({ "db.client.connection.pool.name": "vatproof" })
 
 export interface PoolMetricsOptions {
-  /** The server's port; connections through a Unix socket are not counted. */
+  /** The port of the Postgres server. Absent if the pool connects through a Unix socket; its connections are then not counted. */
   readonly port?: number
   readonly maxConnections: number
 }

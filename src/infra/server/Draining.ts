@@ -15,7 +15,7 @@ export class Draining extends Context.Service<
 
 export const make = Effect.all({ begun: Deferred.make<void>(), replaced: Deferred.make<void>() })
 
-/** `untilReplaced` completes when this process is a worker whose successor listens. */
+/** `untilReplaced` completes as soon as the worker that replaces this process accepts connections. */
 export const layer = (untilReplaced: Effect.Effect<void>) =>
   Layer.effect(
     Draining,

@@ -33,7 +33,9 @@ export const layer = Layer.effect(
       bzst: yield* ResilientSource.make({
         source: "bzst",
         ask: ({ requester, vatId }) =>
-          requester === null ? Effect.die("A query to the BZSt has no requester") : bzst.ask({ vatId, requester, company: null }),
+          requester === null
+            ? Effect.die("The requester that the BZSt requires is missing in a query (a defect)")
+            : bzst.ask({ vatId, requester, company: null }),
         probe: bzst.info,
         concurrentPerMemberState,
         timeout: () => "15 seconds"

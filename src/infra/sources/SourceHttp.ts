@@ -222,7 +222,7 @@ const failedByStatus = (source: SourceName, status: number, retryAfterS: number 
 
 const faultOfStatus = (status: number, retryAfterS: number | null): Fault => {
   if (status === 429) return { reason: "throttled", scope: "source", retry: "later" }
-  // A 403 without a code of the source comes from a firewall that blocks the IP address of the service.
+  // A 403 without an error code of the source in its body comes from a firewall that blocks Vatproof's IP address.
   if (status === 403) return { reason: "blocked", scope: "source", retry: "later" }
   if (status < 500) return malformed
   const later = status === 503 || status === 504 || retryAfterS !== null

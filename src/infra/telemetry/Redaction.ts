@@ -41,7 +41,7 @@ const ipv6 =
   /(?<![0-9a-z:])(?=[0-9a-f:]*\d)(?!::1(?![0-9a-f:]))(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?|::[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})(?![0-9a-z:])/giu
 
 /**
- * The patterns limit each repetition before a required part. Redacting a text of 4,000 characters therefore takes a few
+ * A quantifier before a required part has an upper bound, which keeps backtracking cheap: a text of 4,000 characters takes a few
  * milliseconds at worst.
  */
 const rules: ReadonlyArray<Rule> = [

@@ -63,7 +63,7 @@ layer(service, { excludeTestServices: true })("The auditors' role", (it) => {
     assert.deepStrictEqual(unexplained, [])
   })
 
-  it.effect("can neither read other tables nor change anything", function* () {
+  it.effect("can read only the views for auditors, and can change nothing", function* () {
     const tables = yield* texts(
       `SELECT oid::regclass::text AS text FROM pg_class WHERE relnamespace IN ('vatproof'::regnamespace, 'public'::regnamespace) AND relkind IN ('r', 'p', 'v', 'S')`
     )

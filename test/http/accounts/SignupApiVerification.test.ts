@@ -77,7 +77,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   })
 
   it.effect(
-    "sends at most three further mails if one client signs up addresses that other clients have already signed up",
+    "sends at most three mails for repeated signups of one client, even if other clients signed up these addresses first",
     function* () {
       const service = yield* RunningService.make(RunningService.ownLimits)
       const emails = ["one", "two", "three", "four", "five"].map((name) => `reminded-${name}@example.com`)

@@ -100,7 +100,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     }
   })
 
-  it.effect("leaves `requested_at` the time at which the request arrived, before its source is asked", function* () {
+  it.effect("sets `requested_at` to the time at which the request arrived, not to the time of the answer", function* () {
     const { newKey, post, validate } = yield* RunningService.RunningService
     const sandbox = yield* Sandbox
     const key = yield* newKey

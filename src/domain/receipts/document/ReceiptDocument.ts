@@ -45,7 +45,7 @@ export interface Section {
   readonly blocks: ReadonlyArray<Block>
 }
 
-/** An attached file. Its bytes are the text in UTF-8. */
+/** A file attached to the document. Its content is `text`, encoded in UTF-8. */
 export interface Attachment {
   readonly name: string
   readonly mediaType: string
