@@ -1,5 +1,5 @@
 /** The outbox of a replica, and signups that request mails. */
-import { Effect, Layer, Redacted, References, Schedule, Schema, Scope } from "effect"
+import { Effect, Layer, type LogLevel, Redacted, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { EmailQueue } from "#domain/email/EmailQueue.ts"
@@ -9,7 +9,7 @@ import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 
 /** Settings like the service's, with shorter intervals. */
-const soon: Outbox.Pace = {
+export const soon: Outbox.Pace = {
   firstRetry: "20 millis",
   longestRetry: "100 millis",
   lease: "900 millis",
@@ -25,12 +25,12 @@ export const letterhead = {
 
 const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => SmtpMailer.layer({ ...letterhead, url, name: "vat.example" })))
 
-/** Starts an outbox. `stop` or the end of the scope stops it like SIGTERM. */
-export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon) {
+/** Starts an outbox. `stop` or the end of the scope stops it like SIGTERM. It logs nothing by default. */
+export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon, logLevel: LogLevel.LogLevel = "None") {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const outbox = Outbox.layer(pace).pipe(Layer.provide(mailer))
   const context = yield* Layer.buildWithMemoMap(outbox, Layer.makeMemoMapUnsafe(), scope).pipe(
-    Effect.provideService(References.MinimumLogLevel, "None")
+    Effect.provideService(References.MinimumLogLevel, logLevel)
   )
   const stop = Effect.flatMap(Effect.exit(Effect.void), (exit) => Scope.close(scope, exit))
 

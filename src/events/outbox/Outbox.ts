@@ -42,8 +42,12 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
   const mailer = yield* Mailer
   const heartbeat = Duration.divideUnsafe(Duration.fromInputUnsafe(pace.lease), 3)
 
-  const record = Effect.fnUntraced(function* (mail: OutboxRows.ClaimedMail, exit: Exit.Exit<string, MailFailure>) {
-    if (Exit.isSuccess(exit)) return yield* rows.settle(mail, "sent", exit.value)
+  /** Records the result of a delivery: the reply of the mail server, or null if this replica has lost the claim. */
+  const record = Effect.fnUntraced(function* (mail: OutboxRows.ClaimedMail, exit: Exit.Exit<string | null, MailFailure>) {
+    if (Exit.isSuccess(exit)) {
+      if (exit.value !== null) return yield* rows.settle(mail, "sent", exit.value)
+      return yield* Effect.logInfo(`This replica lost its claim on mail ${mail.mailId} and ended the delivery`)
+    }
     if (Cause.hasInterruptsOnly(exit.cause)) return yield* rows.defer(mail, "interrupted", Duration.zero)
     const failure = Option.getOrElse(Cause.findErrorOption(exit.cause), () => new MailDeferred({ reason: "defect" }))
     if (failure._tag === "MailRefused") {
@@ -59,11 +63,7 @@ const makeDeliver = Effect.fnUntraced(function* (rows: Effect.Success<ReturnType
   })
 
   return (mail: OutboxRows.ClaimedMail) => {
-    const claimLost = rows.keep(mail).pipe(
-      Effect.flatMap((kept) => (kept ? Effect.void : Effect.fail(new MailDeferred({ reason: "claim lost" })))),
-      Effect.delay(heartbeat),
-      Effect.forever
-    )
+    const claimLost = Effect.delay(rows.keep(mail), heartbeat).pipe(Effect.repeat({ while: (kept) => kept }), Effect.as(null))
     return Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(Effect.exit(restore(Effect.raceFirst(mailer.deliver(mail), claimLost))), (exit) => record(mail, exit))
     ).pipe(

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MailServer from "#test/support/MailServer.ts"
@@ -125,6 +125,27 @@ layer(ground, { excludeTestServices: true })("Outbox", (it) => {
     yield* OutboxReplica.make()
     yield* OutboxReplica.until(accountId, "sent")
     assert.strictEqual((yield* arrivedFor("given-back")).length, 1)
+  })
+
+  it.effect("ends its delivery of a mail that another replica has claimed, and announces no retry", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { next } = yield* MailServer.MailServer
+    const lines: Array<string> = []
+    const keep = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+    const replica = yield* Effect.provide(OutboxReplica.make(OutboxReplica.soon, "Info"), Logger.layer([keep]))
+    const hold = yield* MailServer.hold
+    yield* next({ at: "recipient", hold })
+    const accountId = yield* replica.signUp("taken-over")
+    yield* Deferred.await(hold.reached)
+    const [row] = yield* sql`UPDATE vatproof.outbox SET claim = gen_random_uuid(), due_at = now() + interval '1 hour'
+      WHERE account_id = ${accountId} RETURNING mail_id`
+    yield* Effect.repeat(
+      Effect.sync(() => lines.length),
+      { until: (count) => count > 0, schedule: Schedule.spaced("10 millis") }
+    )
+    assert.deepStrictEqual(lines, [`Info This replica lost its claim on mail ${String(row?.["mail_id"])} and ended the delivery`])
+    yield* replica.stop
+    assert.strictEqual((yield* OutboxReplica.mailsOf(accountId))[0]?.state, "claimed")
   })
 
   it.effect("waits for the answer to a mail in flight when its replica stops", function* () {
