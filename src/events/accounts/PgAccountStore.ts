@@ -29,6 +29,7 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
  * occupy all connections.
  */
 const maxChanges = 2
+/** Timeout of a change with all its attempts. */
 const changePatience = "10 seconds"
 /** Maximum attempts of a change. An attempt fails if another writer appends to the stream meanwhile. */
 const maxDecisions = 5
@@ -89,8 +90,8 @@ const make = Effect.gen(function* () {
     decided.pipe(
       Effect.catchIf(isSqlError, QueryPolicy.refused),
       semaphore.withPermit,
-      Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
       Effect.retry({ while: isVersionConflict, times: maxDecisions - 1 }),
+      Effect.timeoutOrElse({ duration: changePatience, orElse: () => Effect.fail(new StoreUnavailable({})) }),
       Effect.catchIf(isVersionConflict, (conflict) => Effect.fail(new StoreUnavailable({ cause: conflict })))
     )
 
