@@ -184,7 +184,7 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
       missing: byReceipt ? `receipt ${subject.receiptId} that you may read` : `event ${subject.position} that you may read`
     })
     const [event] = byReceipt ? yield* events.readStream(receiptStream(subject.receiptId), 0, 1) : yield* at(subject.position)
-    if (event === undefined || (!byReceipt && event.position !== subject.position)) return yield* none
+    if (event === undefined) return yield* none
     yield* verified([event])
     return (yield* maySee(reader, event)) ? event : yield* none
   })
