@@ -58,12 +58,13 @@ const makeSubmit = Effect.gen(function* () {
     yield* countCall({ credential: { _tag: "Key", key }, standing })
     MutableRef.set(hints.standing, MutableRef.get(standing))
     const items = itemsOf(format, request.stream)
-    const wait = Prefer.asyncWait(`respond-async,${prefer ?? ""}`, maxWaitSeconds) ?? Duration.zero
+    // The response to a batch is always asynchronous.
+    const preferences = Prefer.parse(prefer, maxWaitSeconds)
     const idempotency = Option.getOrNull(idempotencyKey)
-    const { batch, isReplayed } = yield* submit({ caller, items, idempotencyKey: idempotency, wait })
+    const { batch, isReplayed } = yield* submit({ caller, items, idempotencyKey: idempotency, wait: preferences.wait })
     const headers = {
       location: `${publicPath}/v1/batches/${batch.batchId}`,
-      ...(prefer === undefined ? {} : { "preference-applied": Prefer.applied(wait) }),
+      ...Prefer.applied(preferences),
       ...IdempotencyKeyHeader.replayed(isReplayed)
     }
     return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch), { status: 202, headers })

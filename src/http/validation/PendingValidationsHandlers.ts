@@ -59,7 +59,7 @@ export const layer = HttpApiBuilder.group(
         const idempotencyKey = header === undefined ? Option.none() : IdempotencyKeyHeader.parse(header)
         if (header !== undefined && Option.isNone(idempotencyKey))
           return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
-        const wait = Prefer.asyncWait(headers.prefer, maxWaitSeconds)
+        const preferences = Prefer.parse(headers.prefer, maxWaitSeconds)
         const { isReplayed, record } = yield* counting((standing) =>
           submit({
             caller,
@@ -68,12 +68,12 @@ export const layer = HttpApiBuilder.group(
             requestedAt,
             expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
             idempotencyKey: Option.getOrNull(idempotencyKey),
-            wait,
+            wait: preferences.isAsync ? preferences.wait : null,
             matchFormat: null
           })
         )
         return yield* respond(record, record.state === "pending" ? 202 : 200, {
-          ...(wait === null ? {} : { "preference-applied": Prefer.applied(wait) }),
+          ...(preferences.isAsync ? Prefer.applied(preferences) : {}),
           ...IdempotencyKeyHeader.replayed(isReplayed)
         })
       }, FailureResponses.respond),

@@ -4,17 +4,27 @@
  */
 import { Duration } from "effect"
 
-/**
- * Returns how long the service waits for an answer before it responds without the answer. Returns null if the client does not accept
- * such a response.
- */
-export const asyncWait = (header: string | undefined, longestSeconds: number): Duration.Duration | null => {
-  const preferences = (header ?? "").split(",").map((part) => (part.split(";", 1)[0] ?? "").trim().toLowerCase())
-  if (!preferences.includes("respond-async")) return null
-  const seconds = preferences.flatMap((preference) => /^wait\s*=\s*"?(\d{1,9})"?$/u.exec(preference)?.slice(1) ?? [])
-  return Duration.seconds(Math.min(Number(seconds[0] ?? 0), longestSeconds))
+/** The preferences of a request. `wait` is zero if the client sent none. */
+export interface Preferences {
+  readonly isAsync: boolean
+  readonly wait: Duration.Duration
 }
 
-/** Returns the value of `Preference-Applied`. */
-export const applied = (wait: Duration.Duration): string =>
-  Duration.isPositive(wait) ? `respond-async, wait=${Duration.toSeconds(wait)}` : "respond-async"
+/** Returns the preferences in a header. A longer wait than `longestSeconds` is shortened. */
+export const parse = (header: string | undefined, longestSeconds: number): Preferences => {
+  const preferences = (header ?? "").split(",").map((part) => (part.split(";", 1)[0] ?? "").trim().toLowerCase())
+  const seconds = preferences.flatMap((preference) => /^wait\s*=\s*"?(\d{1,9})"?$/u.exec(preference)?.slice(1) ?? [])
+  return {
+    isAsync: preferences.includes("respond-async"),
+    wait: Duration.seconds(Math.min(Number(seconds[0] ?? 0), longestSeconds))
+  }
+}
+
+/** Returns the header `Preference-Applied` for applied preferences; no header if there are none. */
+export const applied = ({ isAsync, wait }: Preferences) => {
+  const names = [
+    ...(isAsync ? ["respond-async"] : []),
+    ...(Duration.isPositive(wait) ? [`wait=${Duration.toSeconds(wait)}`] : [])
+  ]
+  return names.length === 0 ? {} : { "preference-applied": names.join(", ") }
+}

@@ -272,6 +272,17 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     assert.closeTo(DateTime.toEpochMillis(estimated_end) - DateTime.toEpochMillis(accepted_at), 30_000, 5_000)
   })
 
+  it.effect.each([
+    ["respond-async, wait=1", "respond-async, wait=1"],
+    ["wait=1", "wait=1"],
+    ["respond-async", "respond-async"],
+    ["handling=strict", undefined]
+  ] as const)("responds to Prefer: %s with Preference-Applied: %s", function* ([prefer, applied]) {
+    const { newKey, post } = yield* RunningService.RunningService
+    const { headers } = yield* post(path, { items }, { key: yield* newKey, headers: { prefer } })
+    assert.strictEqual(headers["preference-applied"], applied)
+  })
+
   it.effect("accepts up to twenty open batches of a key whose quota is used up, and rejects the next batch", function* () {
     const { newKey, post } = yield* RunningService.RunningService
     const key = yield* newKey
