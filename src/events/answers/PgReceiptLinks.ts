@@ -48,6 +48,9 @@ const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>)
   return links
 })
 
+const tooManyEvents = (receiptId: string) =>
+  `The links of receipt ${receiptId} cannot be read: it has more than ${maxStreamLength} events (a defect)`
+
 const make = Effect.gen(function* () {
   const events = yield* EventStore
   const hash = yield* KeyedHash
@@ -64,10 +67,7 @@ const make = Effect.gen(function* () {
   const linksOf = Effect.fnUntraced(function* (receiptId: string) {
     const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength + 1))
     // Without the later events, a revoked link would be valid.
-    if (stored.length > maxStreamLength)
-      return yield* Effect.die(
-        `The links of receipt ${receiptId} cannot be read: it has more than ${maxStreamLength} events (a defect)`
-      )
+    if (stored.length > maxStreamLength) return yield* Effect.die(tooManyEvents(receiptId))
     return { links: yield* linksIn(stored), version: stored.length }
   })
 
