@@ -15,8 +15,13 @@ export const Item = Schema.Struct({
   })
 })
 
-/** Maximum number of bytes of a line. */
+/** Maximum number of bytes of a line of NDJSON or CSV. */
 export const maxLine = 1024
+/** Maximum number of bytes of an item in JSON, which may have several lines. */
+export const maxJsonItem = 2048
+
+export const lineTooLong = `The line has more than the maximum of ${maxLine} bytes`
+export const jsonItemTooLong = `The item has more than the maximum of ${maxJsonItem} bytes`
 
 /** The result of reading a part of an upload. A failure describes the problem to the caller. */
 export type Read = Result.Result<void, string>

@@ -1,6 +1,6 @@
 /** Reads batches as JSON item by item. Parsing the whole document would need too much memory. */
 import { Option, Result } from "effect"
-import { decodeJson, done, type MakeReader, maxLine, notJson } from "#http/validation/BatchItems.ts"
+import { decodeJson, done, jsonItemTooLong, type MakeReader, maxJsonItem, notJson } from "#http/validation/BatchItems.ts"
 
 /** Reads `{"items": [{…}, …]}`. Items contain no objects, so an item ends at the first closing brace outside of a string. */
 export const jsonReader: MakeReader = (add) => {
@@ -34,7 +34,10 @@ export const jsonReader: MakeReader = (add) => {
         take(/^\s+/u)
         const object = take(/^\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\}/u)
         if (object === undefined) {
-          return text !== "" && (!text.startsWith("{") || text.length > maxLine) ? Result.fail(problem) : Result.succeed(false)
+          if (text !== "" && !text.startsWith("{")) return Result.fail(problem)
+          if (text.length <= maxJsonItem) return Result.succeed(false)
+          // Another opening brace begins an object in the item.
+          return Result.fail(text.includes("{", 1) ? problem : jsonItemTooLong)
         }
         const value = decodeJson(object)
         state = "between"

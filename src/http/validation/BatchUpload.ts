@@ -2,7 +2,7 @@
 import { Effect, Option, Result, Schema, Stream } from "effect"
 import type { BatchItem } from "#domain/pending/Batch.ts"
 import { csvReader } from "#http/validation/BatchCsv.ts"
-import { makeItems, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
+import { jsonItemTooLong, lineTooLong, makeItems, maxJsonItem, maxLine, ndjsonReader } from "#http/validation/BatchItems.ts"
 import { jsonReader } from "#http/validation/BatchJson.ts"
 
 /**
@@ -54,7 +54,7 @@ const makeUpload = (format: UploadFormat) => {
   const fail = (problem: string) => Result.fail(new InvalidUpload({ line, problem }))
 
   const readLine = (bytes: Uint8Array): Result.Result<void, InvalidUpload> => {
-    if (format !== "json" && bytes.length > maxLine) return fail(tooLong)
+    if (format !== "json" && bytes.length > maxLine) return fail(lineTooLong)
     if (line > bounds.lines) return fail(`The upload has more than ${bounds.lines} lines, the maximum of a batch`)
     const text = decode(bytes)
     if (Option.isNone(text)) return fail("The line is not UTF-8 text, or it contains U+0000")
@@ -86,7 +86,8 @@ const makeUpload = (format: UploadFormat) => {
         from = end + 1
       }
       pending = bytes.slice(from)
-      return pending.length > 2 * maxLine ? fail(tooLong) : Result.succeed(items.take())
+      const [maxPending, tooLong] = format === "json" ? [maxJsonItem, jsonItemTooLong] : [maxLine, lineTooLong]
+      return pending.length > maxPending ? fail(tooLong) : Result.succeed(items.take())
     },
     end: (): ReadItems<InvalidUpload> => {
       const last = pending.length === 0 ? Result.succeed(undefined) : readLine(pending)
@@ -99,8 +100,6 @@ const makeUpload = (format: UploadFormat) => {
     }
   }
 }
-
-const tooLong = `The line has more than the maximum of ${maxLine} bytes`
 
 /**
  * Streams the items of a request body. Fails with InvalidUpload or UploadTooLarge. If the upload is interrupted, fails with the error

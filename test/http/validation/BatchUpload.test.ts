@@ -37,7 +37,11 @@ describe("an uploaded batch", () => {
     ["json", '{"items":[]}', null, "A batch must have at least one item"],
     ["json", '{"items":[{"custom_id":"a","vat_id":""}]}\n}', 2, 'The body must be {"items"'],
     ["json", '{"items":[\n{"custom_id":"a","vat_id":"","more":1}]}', 2, "Item 1: "],
+    ["json", `{"items":[{"custom_id":"${"a".repeat(3_000)}`, 1, "The item has more than the maximum of 2048 bytes"],
+    ["json", `{"items":[{\n${" \n".repeat(3_000)}`, 1_025, "The item has more than the maximum of 2048 bytes"],
+    ["json", `{"items":[{"custom_id":{}\n${" \n".repeat(3_000)}`, 1_018, 'The body must be {"items"'],
     ["ndjson", '{"custom_id":"a","vat_id":""}\n[]', 2, "Item 2: "],
+    ["ndjson", " ".repeat(3_000), 1, "The line has more than the maximum of 1024 bytes"],
     ["csv", "vat_id,custom_id\n1,2,3", 2, "The line has 3 cells; expected 2"],
     ["csv", 'vat_id,custom_id\n1,"2"3', 2, "A cell must end at its closing quotation mark"],
     ["csv", "a,b\n1,2", 1, "The first line must name the columns"]
