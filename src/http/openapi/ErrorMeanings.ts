@@ -41,7 +41,8 @@ const meanings = {
   EVIDENCE_ALTERED:
     "The stored evidence differs from the signed evidence, so it is not served; report the `request_id` to the operator.",
   SOURCE_UNAVAILABLE: "No source is available. This says nothing about the VAT ID; retry after `Retry-After` seconds.",
-  SERVICE_UNAVAILABLE: "The database is unreachable or the service is overloaded; retry after `Retry-After` seconds."
+  SERVICE_UNAVAILABLE:
+    "The database is unreachable, the service is overloaded or stopping, the event to prove is not signed yet, or a PDF cannot be created now; retry after `Retry-After` seconds."
 } as const satisfies Record<ErrorCode, string>
 
 /** Returns the error codes that occur in a text, with their meanings, as a Markdown list. */
