@@ -19,8 +19,6 @@ const maxInFlight = 1_000
 /** Timeout of a probe. */
 const probeTimeout = "2 seconds"
 
-export { monotonicMs }
-
 interface BreakerState {
   readonly answeredAt: number
   /** Start of the oldest query that began after `answeredAt` and then failed or hung; null without such a query. */

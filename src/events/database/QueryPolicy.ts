@@ -4,8 +4,9 @@
  */
 import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { monotonicMs, DatabaseBreaker } from "#events/database/DatabaseBreaker.ts"
+import { DatabaseBreaker } from "#events/database/DatabaseBreaker.ts"
 import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 /**
