@@ -98,8 +98,8 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Returns the validation of an earlier request with the same Idempotency-Key. Fails if there is none, or if that request had other
-   * content.
+   * Returns the validation of an earlier request with the same Idempotency-Key. Fails if no such request was stored, or if that request
+   * had different content.
    */
   const replay = Effect.fnUntraced(function* ({ caller, wait }: Submission, validationId: string, requestHash: string) {
     const before = yield* find(caller.keyId, validationId)

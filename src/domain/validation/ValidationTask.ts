@@ -30,8 +30,8 @@ export type AcceptedDocument = typeof AcceptedDocument.Type
 
 /**
  * A validation was accepted. The id of the event is the id of the validation. It occurred when the request arrived, which may be before the
- * answer that is stored with it. `request_hash` is a keyed hash of the request; null
- * without an Idempotency-Key. `reference_hash` is a keyed hash of the reference. Requester, company and reference are in the personal document.
+ * answer that is stored with it. `request_hash` is a keyed hash of the request; null without an Idempotency-Key. `reference_hash` is a
+ * keyed hash of the reference. Requester, company and reference are in the personal document.
  */
 export const ValidationAccepted = DomainEvent.definePersonal(
   [

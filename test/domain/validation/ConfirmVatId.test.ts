@@ -1,6 +1,4 @@
-import { DateTime, Effect, Layer, Option, Redacted, Result } from "effect"
-import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
-import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { Effect, Layer, Option, Redacted, Result } from "effect"
 import { Identity } from "#domain/callers/Identity.ts"
 import { Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import { ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
@@ -8,23 +6,11 @@ import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+import { callerAt } from "#test/support/CallerAt.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
 import { assert, it } from "#test/support/Test.ts"
 
-const caller: KeyCaller = {
-  _tag: "Key",
-  keyId: "k",
-  accountId: "a",
-  plan: "business",
-  period: billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z")),
-  validUntil: DateTime.makeUnsafe("2026-12-01T00:00:00Z"),
-  used: 0,
-  epoch: 0,
-  stream: "key-k",
-  meter: "key-k",
-  limit: 10,
-  perMinute: 10
-}
+const caller = callerAt(0)
 const standing = { usage: { used: 1, limit: 10 }, window: null }
 
 it.effect("a receipt has no name that is erased between the read of the name and the append of the receipt", function* () {

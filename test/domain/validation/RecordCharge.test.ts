@@ -1,27 +1,11 @@
-import { DateTime, Effect, Layer, Redacted } from "effect"
-import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { Effect, Layer, Redacted } from "effect"
 import { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
-import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
+import { callerAt } from "#test/support/CallerAt.ts"
 import { assert, it } from "#test/support/Test.ts"
-
-const callerAt = (epoch: number): KeyCaller => ({
-  _tag: "Key",
-  keyId: "k",
-  accountId: "a",
-  plan: "business",
-  period: billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z")),
-  validUntil: DateTime.makeUnsafe("2026-12-01T00:00:00Z"),
-  used: 0,
-  epoch,
-  stream: "key-k",
-  meter: "key-k",
-  limit: 10,
-  perMinute: 10
-})
 
 const event = VatIdVerificationFailed.make({
   vat_id: "ATU12345678",
