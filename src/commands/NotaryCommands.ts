@@ -1,4 +1,4 @@
-/** `vatproof notary …`: makes and prints the keys of the log, adopts a log, and, as a witness, cosigns the checkpoints of a log. */
+/** `vatproof notary …`: makes and prints the keys of the log, and adopts a log. */
 import { Effect, FileSystem, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
@@ -10,7 +10,6 @@ import { LogSigner } from "#events/notary/LogSigner.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
-import { witnessCommand } from "#app/commands/WitnessCommand.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 
 const seedBytes = 32
@@ -163,6 +162,6 @@ signs the alteration. Only if the log is the right one:
 )
 
 export const notaryCommands = Command.make("notary").pipe(
-  Command.withDescription("Keys, adoption and witnesses of the signed log"),
-  Command.withSubcommands([key, verifier, adopt, witnessCommand])
+  Command.withDescription("Keys and adoption of the signed log"),
+  Command.withSubcommands([key, verifier, adopt])
 )

@@ -25,7 +25,6 @@ const Answer = Schema.Struct({
   signed: Schema.Array(Schema.String),
   roots: Schema.Array(Schema.String),
   inclusion: Schema.Record(Schema.String, Schema.Array(Schema.String)),
-  consistency: Schema.Record(Schema.String, Schema.Array(Schema.String)),
   tiles: Schema.Record(Schema.String, Schema.String),
   read: Schema.Int,
   proved: Schema.Array(Schema.Int)

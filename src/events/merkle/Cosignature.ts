@@ -6,16 +6,8 @@
 import { type Array as Arr, DateTime, Option, Result, Schema } from "effect"
 import { parseCount } from "#events/merkle/Checkpoint.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
-import {
-  everyKey,
-  keyType,
-  type MalformedKey,
-  parseVerifier,
-  type Signer,
-  type Verifier,
-  withType
-} from "#events/merkle/NoteKeys.ts"
-import { parse, signatureLine } from "#events/merkle/SignedNote.ts"
+import { everyKey, keyType, type MalformedKey, parseVerifier, type Verifier } from "#events/merkle/NoteKeys.ts"
+import { parse } from "#events/merkle/SignedNote.ts"
 
 /** A signature line has the name and key id of a known witness, but the signature is invalid. */
 export class CosignatureForged extends Schema.TaggedError<CosignatureForged>()("CosignatureForged", { witness: Schema.String }) {
@@ -35,7 +27,8 @@ const timeLength = 8
 
 const utf8 = new TextEncoder()
 
-const messageOf = (seconds: number, text: string) => utf8.encode(`cosignature/v1\ntime ${seconds}\n${text}`)
+/** Returns the bytes that a witness signs: the time and the text of the note. */
+export const messageOf = (seconds: number, text: string) => utf8.encode(`cosignature/v1\ntime ${seconds}\n${text}`)
 
 /** Parses the public keys of witnesses: `<name>+<8 hex digits>+<base64>` with the key type of cosignatures. */
 export const parseWitnesses = (
@@ -43,22 +36,6 @@ export const parseWitnesses = (
   texts: Arr.NonEmptyReadonlyArray<string>
 ): Result.Result<Arr.NonEmptyReadonlyArray<Verifier>, MalformedKey> =>
   everyKey(texts, (text) => parseVerifier(crypto, text.trim(), keyType.cosignature))
-
-/**
- * Returns a key as a witness key, with the signature type of cosignatures. Its key id differs from the id of the same key as a log
- * key, because the id depends on the signature type.
- */
-export const witnessOf = <Key extends Verifier>(crypto: PureCrypto, key: Key): Key => withType(crypto, key, keyType.cosignature)
-
-/** Returns the note with a cosignature added. `witness` comes from `witnessOf`. The caller must have verified the checkpoint. */
-export const cosign = (note: string, witness: Signer, at: DateTime.Utc): string => {
-  const seconds = Math.floor(DateTime.toEpochMillis(at) / 1000)
-  const text = note.slice(0, note.lastIndexOf("\n\n") + 1)
-  const bytes = new Uint8Array(timeLength + 64)
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(seconds))
-  bytes.set(witness.sign(messageOf(seconds, text)), timeLength)
-  return `${note}${signatureLine(witness, bytes)}`
-}
 
 /** Returns the cosignatures of `witnesses` in a note. Ignores signatures of other keys. Fails if a witness's cosignature is invalid. */
 export const cosignaturesIn = (

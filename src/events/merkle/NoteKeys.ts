@@ -114,15 +114,6 @@ export const ofOneLog = <Keys extends Verifiers>(keys: Keys): Result.Result<Keys
 /** Formats the verifier key (`vkey`) of a log. */
 export const formatVerifier = (verifier: Verifier): string => keyText(verifier, verifier.publicKey)
 
-/** Formats the verifier key (`vkey`) of a witness. */
-export const formatWitness = (witness: Verifier): string => keyText(witness, witness.publicKey, keyType.cosignature)
-
-/** Returns the key with another signature type, which changes its id. */
-export const withType = <Key extends Verifier>(crypto: PureCrypto, key: Key, type: KeyType): Key => ({
-  ...key,
-  id: keyId(crypto, key.name, key.publicKey, type)
-})
-
 const privatePrefix = "PRIVATE+KEY+"
 
 /**

@@ -1,6 +1,5 @@
 /**
- * Inclusion and consistency proofs of RFC 6962, sections 2.1.1 and 2.1.2 (read 2026-11-21): lists of hashes in the order from the
- * leaf to the root.
+ * Inclusion proofs of RFC 6962, section 2.1.1 (read 2026-11-21): lists of hashes in the order from the leaf to the root.
  *
  * Each hash of a proof covers a range of leaves. The prover computes these hashes from stored nodes, and the verifier combines them
  * to the root. Both compute the ranges with the same code.
@@ -39,30 +38,19 @@ const split = (size: number): number => {
   return half
 }
 
-/**
- * Walks from the root of a tree of `size` leaves towards leaf `target`, until `arrived` is true for a subtree. Returns this subtree and
- * the steps, the lowest first.
- */
-const descend = (size: number, target: number, arrived: (here: Range) => boolean) => {
+/** Walks from the root of a tree of `size` leaves to leaf `index`. Returns the steps, the lowest first. */
+const inclusion = (index: number, size: number) => {
   const steps: Array<Step> = []
   let here: Range = { from: 0, to: size }
-  while (!arrived(here)) {
+  while (here.to - here.from > 1) {
     const middle = here.from + split(here.to - here.from)
     const left = { from: here.from, to: middle }
     const right = { from: middle, to: here.to }
-    steps.push(target < middle ? { ...right, side: "right" } : { ...left, side: "left" })
-    here = target < middle ? left : right
+    steps.push(index < middle ? { ...right, side: "right" } : { ...left, side: "left" })
+    here = index < middle ? left : right
   }
-  return { here, steps: steps.toReversed() }
+  return steps.toReversed()
 }
-
-const inclusion = (index: number, size: number) => descend(size, index, ({ from, to }) => to - from === 1).steps
-
-/**
- * Walks in the new tree towards the last leaf of the old tree, down to the first subtree that ends with this leaf. Both trees contain
- * this subtree.
- */
-const consistency = (oldSize: number, newSize: number) => descend(newSize, oldSize - 1, ({ to }) => to === oldSize)
 
 const isSize = (size: number) => Number.isSafeInteger(size) && size >= 0
 
@@ -71,19 +59,6 @@ export const inclusionRanges = (index: number, size: number): Result.Result<Read
   isSize(index) && isSize(size) && index < size
     ? Result.succeed(inclusion(index, size))
     : Result.fail(new OutsideTree({ message: `A log of ${size} entries has no position ${index}` }))
-
-/**
- * Returns the ranges whose hashes prove that the tree of `newSize` leaves extends the tree of `oldSize` leaves. Empty if `oldSize` is
- * 0 or equals `newSize`.
- */
-export const consistencyRanges = (oldSize: number, newSize: number): Result.Result<ReadonlyArray<Range>, OutsideTree> => {
-  if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize) {
-    return Result.fail(new OutsideTree({ message: `A log of ${newSize} entries cannot extend a log of ${oldSize} entries` }))
-  }
-  if (oldSize === 0) return Result.succeed([])
-  const { here, steps } = consistency(oldSize, newSize)
-  return Result.succeed(here.from === 0 ? steps : [here, ...steps])
-}
 
 /** Returns the hash over each range. Reads the nodes of all ranges in one call. */
 const hashRanges = Effect.fnUntraced(function* <E, R>(sha256: Sha256, readNodes: ReadNodes<E, R>, ranges: ReadonlyArray<Range>) {
@@ -103,16 +78,6 @@ export const proveInclusion = Effect.fnUntraced(function* <E, R>(
   question: { readonly index: number; readonly size: number }
 ) {
   const ranges = yield* Effect.fromResult(inclusionRanges(question.index, question.size))
-  return yield* hashRanges(sha256, readNodes, ranges)
-})
-
-/** Returns the proof that the tree of `newSize` leaves extends the tree of `oldSize` leaves. */
-export const proveConsistency = Effect.fnUntraced(function* <E, R>(
-  sha256: Sha256,
-  readNodes: ReadNodes<E, R>,
-  question: { readonly oldSize: number; readonly newSize: number }
-) {
-  const ranges = yield* Effect.fromResult(consistencyRanges(question.oldSize, question.newSize))
   return yield* hashRanges(sha256, readNodes, ranges)
 })
 
@@ -138,33 +103,4 @@ export const verifyInclusion = (
     claim.leafHash
   )
   return equalHashes(reached, claim.root)
-}
-
-/** Returns true if `proof` proves that the new tree extends the old tree. Every tree extends the empty tree. */
-export const verifyConsistency = (
-  sha256: Sha256,
-  claim: {
-    readonly oldSize: number
-    readonly oldRoot: Hash
-    readonly newSize: number
-    readonly newRoot: Hash
-    readonly proof: ReadonlyArray<Hash>
-  }
-): boolean => {
-  const { oldSize, newSize, oldRoot, newRoot, proof } = claim
-  if (!isSize(oldSize) || !isSize(newSize) || oldSize > newSize || !areHashes([oldRoot, newRoot, ...proof])) return false
-  if (oldSize === 0) {
-    return proof.length === 0 && equalHashes(oldRoot, sha256("")) && (newSize > 0 || equalHashes(newRoot, oldRoot))
-  }
-  const { here, steps } = consistency(oldSize, newSize)
-  const [shared, ...siblings] = here.from === 0 ? [oldRoot, ...proof] : proof
-  if (shared === undefined || siblings.length !== steps.length) return false
-  const reached = siblings.reduce(
-    (roots, sibling, i) =>
-      steps[i]?.side === "left"
-        ? { old: nodeHash(sha256, sibling, roots.old), new: nodeHash(sha256, sibling, roots.new) }
-        : { old: roots.old, new: nodeHash(sha256, roots.new, sibling) },
-    { old: shared, new: shared }
-  )
-  return equalHashes(reached.old, oldRoot) && equalHashes(reached.new, newRoot)
 }

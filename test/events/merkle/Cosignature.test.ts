@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result } from "effect"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { cosign, cosignaturesIn, parseWitnesses, witnessOf } from "#events/merkle/Cosignature.ts"
-import { formatWitness } from "#events/merkle/NoteKeys.ts"
+import { cosignaturesIn, parseWitnesses } from "#events/merkle/Cosignature.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { refusalOf, signerOf } from "#test/support/log/Keys.ts"
+import { asWitness, cosign, formatWitness, witnessOf } from "#test/support/log/Witness.ts"
 
 const log = signerOf("vatproof.example/log/0")
-const witness = witnessOf(pureCrypto, signerOf("witness.example.com/w1"))
+const witness = witnessOf("witness.example.com/w1")
 const at = DateTime.makeUnsafe("2026-11-23T09:30:00Z")
 
 const checkpoint = { origin: log.name, size: 3, root: pureCrypto.sha256("root"), extensions: [] }
@@ -20,7 +20,7 @@ describe("the cosignature format", () => {
     assert.deepStrictEqual(Result.getOrThrow(read(cosigned)), [{ witness: witness.name, at }])
     const opened = Checkpoint.open(pureCrypto, cosigned, { origin: log.name, verifiers: [log] })
     assert.deepStrictEqual(Result.getOrThrow(opened), checkpoint)
-    assert.deepStrictEqual(Result.getOrThrow(cosignaturesIn(pureCrypto, cosigned, [witnessOf(pureCrypto, log)])), [])
+    assert.deepStrictEqual(Result.getOrThrow(cosignaturesIn(pureCrypto, cosigned, [asWitness(log)])), [])
     assert.deepStrictEqual(Result.getOrThrow(read(note)), [])
   })
 
@@ -36,7 +36,7 @@ describe("the cosignature format", () => {
     }
   })
 
-  it("writes the public key of a witness with its own key type, and parses it back", () => {
+  it("parses the public key of a witness, which has its own key type", () => {
     const text = formatWitness(witness)
     assert.match(text, /^witness\.example\.com\/w1\+[\da-f]{8}\+B/u)
     const [parsed] = Result.getOrThrow(parseWitnesses(pureCrypto, [`${text}\n`]))

@@ -13,7 +13,7 @@ import {
   type ReadTiles,
   type Tile
 } from "#events/merkle/Tiles.ts"
-import { proveConsistency, proveInclusion } from "#events/merkle/TreeProofs.ts"
+import { proveInclusion } from "#events/merkle/TreeProofs.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 import { hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 
@@ -155,11 +155,6 @@ describe("a log in tiles", () => {
         assert.deepStrictEqual(
           hexes(yield* proveInclusion(sha256, tiled, inclusion)),
           hexes(yield* proveInclusion(sha256, stored, inclusion))
-        )
-        const consistency = { oldSize: index + 1, newSize: size }
-        assert.deepStrictEqual(
-          hexes(yield* proveConsistency(sha256, tiled, consistency)),
-          hexes(yield* proveConsistency(sha256, stored, consistency))
         )
       }
     }

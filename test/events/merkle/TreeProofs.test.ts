@@ -1,14 +1,6 @@
 import { Effect, Exit, Result, Schema } from "effect"
 import { leafHash, root } from "#events/merkle/MerkleTree.ts"
-import {
-  consistencyRanges,
-  inclusionRanges,
-  OutsideTree,
-  proveConsistency,
-  proveInclusion,
-  verifyConsistency,
-  verifyInclusion
-} from "#events/merkle/TreeProofs.ts"
+import { inclusionRanges, OutsideTree, proveInclusion, verifyInclusion } from "#events/merkle/TreeProofs.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 import { flipped, hex, hexes, leavesOf, logOf, readFrom, sha256, upTo } from "#test/support/log/Logs.ts"
 import { naiveTree } from "#test/support/log/NaiveTree.ts"
@@ -46,21 +38,6 @@ describe("the creation and verification of Merkle proofs", () => {
     }
   })
 
-  it.effect("creates valid consistency proofs that equal those of RFC 6962, between all sizes up to 130", function* () {
-    for (const newSize of upTo(maxSize + 1)) {
-      for (const oldSize of upTo(newSize + 1)) {
-        const proof = yield* proveConsistency(sha256, readNodes, { oldSize, newSize })
-        const expected = oldSize === 0 ? [] : naive.consistency(oldSize, newSize)
-        assert.deepStrictEqual(hexes(proof), hexes(expected))
-        const claim = { oldSize, oldRoot: rootAt(oldSize), newSize, newRoot: rootAt(newSize), proof }
-        assert.isTrue(verifyConsistency(sha256, claim))
-        assert.isFalse(verifyConsistency(sha256, { ...claim, oldRoot: hashAt(0).toReversed() }))
-        assert.isFalse(verifyConsistency(sha256, { ...claim, proof: [...proof, hashAt(0)] }))
-        if (proof.length > 0) assert.isFalse(verifyConsistency(sha256, { ...claim, proof: proof.slice(1) }))
-      }
-    }
-  })
-
   it.effect("requests all hashes of a proof in one call", function* () {
     let calls = 0
     const counting: typeof readNodes = (asked) => {
@@ -68,8 +45,7 @@ describe("the creation and verification of Merkle proofs", () => {
       return readNodes(asked)
     }
     yield* proveInclusion(sha256, counting, { index: 37, size: 65 })
-    yield* proveConsistency(sha256, counting, { oldSize: 37, newSize: 65 })
-    assert.strictEqual(calls, 2)
+    assert.strictEqual(calls, 1)
   })
 
   it.effect("creates no proof if the store lacks a hash", function* () {
@@ -81,27 +57,22 @@ describe("the creation and verification of Merkle proofs", () => {
     const missing = yield* Effect.flip(proveInclusion(sha256, readNodes, { index: maxSize, size: maxSize }))
     assert.instanceOf(missing, OutsideTree)
     assert.strictEqual(missing.message, "A log of 130 entries has no position 130")
-    assert.instanceOf(yield* Effect.flip(proveConsistency(sha256, readNodes, { oldSize: 8, newSize: 7 })), OutsideTree)
   })
 
   it("rejects positions and sizes that are negative, fractional or too large", () => {
     for (const odd of [-1, 0.5, Number.NaN, Infinity, 2 ** 53]) {
       assert.isTrue(Result.isFailure(inclusionRanges(odd, 2 ** 53 - 1)))
       assert.isTrue(Result.isFailure(inclusionRanges(0, odd)))
-      assert.isTrue(Result.isFailure(consistencyRanges(odd, 2 ** 53 - 1)))
-      assert.isTrue(Result.isFailure(consistencyRanges(1, odd)))
       const hash = hashAt(0)
       assert.isFalse(verifyInclusion(sha256, { index: odd, size: 2, root: hash, leafHash: hash, proof: [hash] }))
       assert.isFalse(verifyInclusion(sha256, { index: 0, size: odd, root: hash, leafHash: hash, proof: [] }))
-      assert.isFalse(verifyConsistency(sha256, { oldSize: odd, oldRoot: hash, newSize: odd, newRoot: hash, proof: [] }))
     }
   })
 
-  it("needs at most 53 hashes for inclusion and 54 for consistency in the largest tree", () => {
+  it("needs at most 53 hashes in the largest tree", () => {
     const largest = Number.MAX_SAFE_INTEGER
     const lengths = [0, largest - 1, 2 ** 52 - 1].map((index) => Result.getOrThrow(inclusionRanges(index, largest)).length)
     assert.isTrue(lengths.every((length) => length > 0 && length <= 53))
-    assert.isTrue(Result.getOrThrow(consistencyRanges(2 ** 52 + 1, largest)).length <= 54)
   })
 
   it("rejects an inclusion proof with a hash of a wrong length", () => {
@@ -154,32 +125,6 @@ describe("in a random log", () => {
           })
           assert.strictEqual(verifyInclusion(sha256, { ...claim, size: other }), same)
         }
-      }),
-    { arbitrary: { runs: 25 } }
-  )
-
-  it.effect.prop(
-    "a consistency proof is invalid if any bit of the proof or the roots is changed",
-    [size, seed],
-    ([newSize, seed]) =>
-      Effect.gen(function* () {
-        const log = logOf(leavesOf(newSize, seed))
-        const oldSize = 1 + (seed % newSize)
-        const oldRoot = root(sha256, logOf(leavesOf(oldSize, seed)).tree)
-        const proof = yield* proveConsistency(sha256, readFrom(log.nodes), { oldSize, newSize })
-        const claim = { oldSize, oldRoot, newSize, newRoot: root(sha256, log.tree), proof }
-        assert.isTrue(verifyConsistency(sha256, claim))
-        const lies = [
-          ...upTo(256).map((bit) => ({ ...claim, oldRoot: flipped(oldRoot, bit) })),
-          ...upTo(256).map((bit) => ({ ...claim, newRoot: flipped(claim.newRoot, bit) })),
-          ...tampered(proof).map((proof) => ({ ...claim, proof }))
-        ]
-        assert.isFalse(lies.some((lie) => verifyConsistency(sha256, lie)))
-        // A log that was rewritten before the old size has no consistency proof from the old root.
-        const rewritten = logOf(leavesOf(newSize, seed + 1))
-        const forged = yield* proveConsistency(sha256, readFrom(rewritten.nodes), { oldSize, newSize })
-        const forgery = { ...claim, newRoot: root(sha256, rewritten.tree), proof: forged }
-        assert.isFalse(hex(forgery.newRoot) !== hex(claim.newRoot) && verifyConsistency(sha256, forgery))
       }),
     { arbitrary: { runs: 25 } }
   )

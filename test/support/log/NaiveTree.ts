@@ -40,19 +40,8 @@ export const naiveTree = (leaves: Hashes) => {
       : [...inclusion(m - k, from + k, to), root(from, from + k)]
   }
 
-  /** SUBPROOF(m, D[from:to], whole) of RFC 6962. */
-  const subproof = (m: number, from: number, to: number, whole: boolean): Hashes => {
-    if (m === to - from) return whole ? [] : [root(from, to)]
-    const k = splitOf(to - from)
-    return m <= k
-      ? [...subproof(m, from, from + k, whole), root(from + k, to)]
-      : [...subproof(m - k, from + k, to, false), root(from, from + k)]
-  }
-
   return {
     root,
-    inclusion: (index: number, size: number) => inclusion(index, 0, size),
-    /** PROOF(m, D[n]) of RFC 6962, for 0 < m ≤ n. */
-    consistency: (oldSize: number, newSize: number) => subproof(oldSize, 0, newSize, true)
+    inclusion: (index: number, size: number) => inclusion(index, 0, size)
   }
 }
