@@ -49,32 +49,30 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one IP address`)
 
   /**
-   * Handles another signup with an unverified email address. If a new mail is allowed, the newest signup wins: its password is
-   * stored, and only the link of the new mail is valid. If no new mail is allowed, the link of the last mail stays valid. If the
-   * signups then have different passwords, the stored password is removed, because the reader of the last mail may not have
-   * chosen it.
+   * Handles another signup with an unverified email address. If the signups have different passwords, the stored password is removed: one
+   * of them may be a stranger's, and the reader of a mail cannot tell which. The owner then resets the password. A new mail replaces
+   * the last one.
    */
   const signUpAgain = Effect.fnUntraced(function* ({ client, email, password }: Signup, login: StoredLogin, work: PasswordWork) {
-    const { accountId, passwordHash: oldHash } = login
-    const isSame = yield* work.matches(password, oldHash)
-    const passwordHash = isSame && oldHash !== null ? oldHash : yield* work.hash(password)
+    const { accountId } = login
+    const isSame = yield* work.matches(password, login.passwordHash)
     const slots = [`reminder/${client}`]
     const { granted } = yield* rateLimiter.checkSlots(slots, perDay, window)
-    const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
-      yield* rateLimiter.acquireSlots(slots, perDay, window)
-      yield* logins.setPassword(accountId, passwordHash)
-      yield* tokens.removeOf(accountId)
-      yield* links.send("verify_email", { accountId, email }, now)
-    })
     // Removes the stored password if this signup, or a concurrent one, has another password.
     const removeContested = Effect.gen(function* () {
       const newest = Option.getOrNull(yield* logins.byAccount(accountId))
       if (!isSame || newest?.epoch !== login.epoch) yield* logins.setPassword(accountId, null)
     })
+    const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
+      yield* rateLimiter.acquireSlots(slots, perDay, window)
+      yield* tokens.removeOf(accountId)
+      yield* links.send("verify_email", { accountId, email }, now)
+    })
     yield* accounts
       .change(accountId, (account, now) => {
         const events = granted ? requestVerification(account, now) : []
-        const inSameTransaction = account.verified ? () => Effect.void : events.length > 0 ? send : () => removeContested
+        const sendIfDue = events.length > 0 ? send(now) : Effect.void
+        const inSameTransaction = () => (account.verified ? Effect.void : Effect.andThen(removeContested, sendIfDue))
         return Effect.succeed({ events, inSameTransaction, value: undefined })
       })
       // The account was closed after its login was read.
@@ -97,11 +95,12 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     yield* commonPasswords.refuse(password)
     const slots = [`signup/${client}`]
     yield* Effect.flatMap(rateLimiter.checkSlots(slots, perDay, window), refuse)
-    const existing = yield* logins.byEmail(email)
-    if (Option.isSome(existing)) {
-      if (!existing.value.verified) yield* signUpAgain(signup, existing.value, work)
+    const refuseTaken = Effect.fnUntraced(function* (existing: Option.Option<StoredLogin>) {
+      if (Option.isSome(existing) && !existing.value.verified) yield* signUpAgain(signup, existing.value, work)
       return yield* new EmailTaken({ bySignup: true })
-    }
+    })
+    const existing = yield* logins.byEmail(email)
+    if (Option.isSome(existing)) return yield* refuseTaken(existing)
     const passwordHash = yield* work.hash(password)
     const accountId = crypto.uuidV7()
     const verification = browser
@@ -112,7 +111,10 @@ const make = Effect.fnUntraced(function* (perDay: number) {
       if (browser) yield* links.send("verify_email", { accountId, email }, at)
     })
     const facts = [AccountSignedUp.make({ account_id: accountId, plan: "free" }), verification] as const
-    yield* accounts.create(accountId, { email, agentId: null, passwordHash }, facts, inSameTransaction)
+    yield* accounts
+      .create(accountId, { email, agentId: null, passwordHash }, facts, inSameTransaction)
+      // A concurrent signup has created the account.
+      .pipe(Effect.catchTag("EmailTaken", () => Effect.flatMap(logins.byEmail(email), refuseTaken)))
     return { accountId, token: browser ? null : yield* accessTokens.issue({ accountId, epoch: 0 }) } satisfies SignedUp
   })
 

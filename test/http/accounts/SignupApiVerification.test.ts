@@ -138,7 +138,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
   const outcomes = (service: ServiceClient, email: string) =>
     Effect.forEach([first, second], (password) => Effect.map(People.logIn(service, email, { password }), ({ status }) => status))
 
-  it.effect("sets the newest password, and invalidates older links", function* () {
+  it.effect("sets no password by a newer mail if the signups had different passwords, and invalidates older links", function* () {
     const service = yield* RunningService.make()
     const email = "prehijacked@example.com"
     yield* signUpWith(service, email, first)
@@ -147,9 +147,35 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("signing 
     assertProblem(yield* signUpWith(service, email, second), "CONFLICT")
     const newer = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== older) ?? ""
     assertProblem(yield* get(service, older), "INVALID_TOKEN")
+    assert.include((yield* get(service, newer)).text, "POST /v1/auth/password-reset")
     assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+  })
+
+  it.effect("sets no password any more, even if later signups have the first password again", function* () {
+    const service = yield* RunningService.make()
+    const email = "insisting@example.com"
+    for (const password of [first, second]) yield* signUpWith(service, email, password)
+    const [older = ""] = yield* MailedTokens.tokensFor(email, 1)
+    yield* MailedTokens.allDelivered
+    yield* service.travel("10 minutes")
+    assertProblem(yield* signUpWith(service, email, first), "CONFLICT")
+    const newer = (yield* MailedTokens.tokensFor(email, 2)).find((token) => token !== older) ?? ""
     assert.strictEqual((yield* get(service, newer)).status, 200)
-    assert.deepStrictEqual(yield* outcomes(service, email), [401, 200])
+    assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+  })
+
+  it.effect("sets no password if concurrent first signups had different passwords", function* () {
+    const service = yield* RunningService.make()
+    for (const round of ["a", "b", "c", "d"]) {
+      const email = `simultaneous-${round}@example.com`
+      const from = (index: number) => ({ headers: { "user-agent": People.browser }, from: `198.51.100.${50 + index}` })
+      const signups = [first, second].map((password, index) => service.post("/v1/auth/signup", { email, password }, from(index)))
+      const replies = yield* Effect.all(signups, { concurrency: "unbounded" })
+      assert.deepStrictEqual([count(replies, 201), count(replies, 409)], [1, 1])
+      const [token = ""] = yield* MailedTokens.tokensFor(email, 1)
+      assert.strictEqual((yield* get(service, token)).status, 200)
+      assert.deepStrictEqual(yield* outcomes(service, email), [401, 401])
+    }
   })
 
   it.effect(
