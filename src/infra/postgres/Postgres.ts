@@ -3,7 +3,7 @@
  * the role `vatproof_service` if the login role is a member of that role.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { type Cause, Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
@@ -29,11 +29,29 @@ const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "of
 export const serviceRole = "vatproof_service"
 
 /**
+ * Opens a pool whose transactions fail as their body failed. On a lost connection ROLLBACK fails too, and the driver then turns the
+ * typed failure of the body into a defect.
+ */
+const layerPool = (options: PgClient.PgPoolConfig) =>
+  PgClient.layerFrom(
+    Effect.map(PgClient.make(options), (client) => {
+      const { withTransaction } = client
+      const withFailureOfBody = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => {
+          let failure: Cause.Cause<E> | undefined
+          const noted = Effect.onError(body, (cause) => Effect.sync(() => void (failure = cause)))
+          return Effect.catchCause(withTransaction(noted), (cause) => Effect.failCause(failure ?? cause))
+        })
+      return Object.assign(client, { withTransaction: withFailureOfBody })
+    })
+  )
+
+/**
  * A pool for migrations and administration, which runs as the login role of the URL. Has no statement timeout, because a
  * migration may take long.
  */
 export const layerAdministrator = (options: PostgresOptions) =>
-  PgClient.layer({
+  layerPool({
     url: options.url,
     maxConnections: options.maxConnections,
     applicationName: "vatproof-admin",
@@ -46,7 +64,7 @@ export const layer = (options: PostgresOptions) =>
     Effect.gen(function* () {
       const administrator = layerAdministrator({ ...options, maxConnections: 1 })
       const restricted = yield* Effect.provide(isMemberOfServiceRole(undefined), administrator, { local: true })
-      const client = PgClient.layer({
+      const client = layerPool({
         url: options.url,
         ...addressOf(options.url),
         maxConnections: options.maxConnections,
