@@ -42,6 +42,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       error: [
         ...bodyRefusals,
         errorBody(400, ["VALIDATION_ERROR"]),
+        errorBody(409, ["API_KEY_REPLACED"]),
         errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
         ...authenticationErrors
       ]
@@ -50,17 +51,20 @@ export class KeysApi extends HttpApiGroup.make("keys")
         identifier: "rotateApiKey",
         summary: "Replace the API key of this request",
         description:
-          "Returns a new key with the usage and the receipts of the old one. A key that was replaced earlier ends at once. " +
+          "Returns a new key with the usage and the receipts of the old one. A key that was replaced earlier ends at once, and cannot rotate or revoke before: 409 `API_KEY_REPLACED`. " +
           "A rotation counts as an issued key: at most 50 per calendar month."
       })
     )
   )
   .add(
-    HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", { success: RevokedKey, error: authenticationErrors }).annotateMerge(
+    HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", {
+      success: RevokedKey,
+      error: [errorBody(409, ["API_KEY_REPLACED"]), ...authenticationErrors]
+    }).annotateMerge(
       OpenApi.annotations({
         identifier: "revokeOwnApiKey",
         summary: "Revoke the API key of this request",
-        description: "The key can never be used again."
+        description: "The key, and the key that it replaced less than 24 hours ago, can never be used again."
       })
     )
   )

@@ -23,6 +23,8 @@ const meanings = {
   CONFLICT: "An account with this email address already exists.",
   API_KEY_NOT_CLAIMABLE:
     "The API key belongs to an account with a login, or another key of your account starts, or started, with the same 12 characters. The message says which.",
+  API_KEY_REPLACED:
+    "The API key was replaced by a rotation. It validates and reads until it expires, but cannot rotate or revoke.",
   IDEMPOTENCY_IN_PROGRESS:
     "An earlier request with the same `Idempotency-Key` is still in progress; repeat yours after `Retry-After` seconds to get the same answer.",
   RECEIPT_ERASED:

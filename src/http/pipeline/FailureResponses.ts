@@ -2,7 +2,7 @@
 import { Clock, DateTime, Effect, MutableRef } from "effect"
 import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import type { InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
-import type { ApiKeyNotFound } from "#domain/accounts/RevokeApiKey.ts"
+import type { ApiKeyNotFound, ApiKeyReplaced } from "#domain/accounts/RevokeApiKey.ts"
 import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/ClaimApiKey.ts"
 import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
 import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"
@@ -40,6 +40,7 @@ export type Failure =
   | ApiKeyNotClaimable
   | AlreadyRecorded
   | ApiKeyNotFound
+  | ApiKeyReplaced
   | ApiKeyRequired
   | BatchNotFound
   | CommonPassword
@@ -80,6 +81,7 @@ const codeOf = {
   ApiKeyNotClaimable: "API_KEY_NOT_CLAIMABLE",
   AlreadyRecorded: "IDEMPOTENCY_IN_PROGRESS",
   ApiKeyNotFound: "NOT_FOUND",
+  ApiKeyReplaced: "API_KEY_REPLACED",
   ApiKeyRequired: "UNAUTHORIZED",
   BatchNotFound: "NOT_FOUND",
   CommonPassword: "VALIDATION_ERROR",

@@ -61,6 +61,41 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     }
   )
 
+  it.effect("validates and reads after a rotation, but can neither rotate nor revoke", function* () {
+    const service = yield* RunningService.make()
+    const former = yield* service.newKey
+    const { key } = yield* rotate(service, former)
+    for (const body of [{}, { revoke_old: true }]) {
+      const { message } = assertProblem(yield* service.post("/v1/keys/rotate", body, { key: former }), "API_KEY_REPLACED")
+      assert.include(message, "only the key that replaced it can be rotated or revoked")
+    }
+    assertProblem(yield* service.ask("/v1/keys/self", { method: "DELETE", key: former }), "API_KEY_REPLACED")
+    for (const secret of [former, key]) {
+      assert.strictEqual(yield* statusOf(service, secret), 200)
+      assert.strictEqual((yield* service.get("/v1/usage", { key: secret })).status, 200)
+    }
+    const { token } = yield* People.newUser(service)
+    const claim = (api_key: string) => service.post("/v1/auth/api-keys/claim", { api_key }, People.bearing(token))
+    assertProblem(yield* claim(former), "NOT_FOUND")
+    assert.strictEqual((yield* claim(key)).status, 200)
+    assertProblem(yield* service.post("/v1/keys/rotate", {}, { key: former }), "UNAUTHORIZED")
+    yield* rotate(service, key)
+  })
+
+  it.effect("is replaced by one of ten concurrent rotations on two replicas; the others change nothing", function* () {
+    const both = [yield* RunningService.make(), yield* RunningService.make()] as const
+    const key = yield* both[0].newKey
+    const rotations = Array.from({ length: 10 }, (_, index) => both[index % 2 === 0 ? 0 : 1].post("/v1/keys/rotate", {}, { key }))
+    const replies = yield* Effect.all(rotations, { concurrency: "unbounded" })
+    const [rotated, ...more] = replies.filter(({ status }) => status === 201)
+    assert.lengthOf(more, 0)
+    for (const reply of replies.filter((one) => one !== rotated)) assertProblem(reply, "API_KEY_REPLACED")
+    const { key: current } = yield* decodeRotated(rotated?.body)
+    for (const secret of [key, current]) assert.strictEqual(yield* statusOf(both[1], secret), 200)
+    assert.strictEqual((yield* both[1].ask("/v1/keys/self", { method: "DELETE", key: current })).status, 200)
+    for (const secret of [key, current]) assert.strictEqual(yield* statusOf(both[0], secret), 401)
+  })
+
   it.effect(
     "is listed under the id of the new key after a rotation; revoking that id revokes the old and the new key",
     function* () {

@@ -217,7 +217,9 @@ const record = Effect.gen(function* () {
 
   const short = yield* decodeRegistered((yield* service.post("/v1/register", { agent_id: "short-lived" })).body)
   const rotated = yield* post("rotateApiKey", "leaked", "/v1/keys/rotate", { revoke_old: true }, { key: short.api_key })
-  const { key: replacement } = yield* decodeRotated(rotated.body)
+  const { key: former } = yield* decodeRotated(rotated.body)
+  const { key: replacement } = yield* decodeRotated((yield* service.post("/v1/keys/rotate", {}, { key: former })).body)
+  keepError("API_KEY_REPLACED", yield* service.ask("/v1/keys/self", { key: former, method: "DELETE" }))
   keep("revokeOwnApiKey", "revoked", yield* service.ask("/v1/keys/self", { key: replacement, method: "DELETE" }))
 
   // Records the password reset.
