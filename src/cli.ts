@@ -1,127 +1,74 @@
-/** The command `vatproof` and its subcommands `serve`, `sandbox` and `migrate`. */
-import { Console, Effect, Layer, Option } from "effect"
-import { Command, Flag } from "effect/cli"
-import * as App from "#app/app.ts"
-import { accountCommands } from "#app/commands/AccountCommands.ts"
-import { auditCommands } from "#app/commands/AuditCommands.ts"
-import { batchCommand } from "#app/commands/BatchCommand.ts"
-import { auditorCommands } from "#app/commands/AuditorCommands.ts"
-import { keyCommands } from "#app/commands/KeyCommands.ts"
-import { notaryCommands } from "#app/commands/NotaryCommands.ts"
-import { personalDataCommands } from "#app/commands/PersonalDataCommands.ts"
-import { projectionCommands } from "#app/commands/ProjectionCommands.ts"
-import { usageCommands } from "#app/commands/UsageCommands.ts"
-import { replicaOf } from "#app/layers/Sources.ts"
-import { AppConfig } from "#infra/config/AppConfig.ts"
-import { urlOf } from "#infra/config/SettingForms.ts"
-import * as Database from "#infra/postgres/Database.ts"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
-import * as Workers from "#infra/workers/Workers.ts"
+/**
+ * The command `vatproof` and its subcommands. The module of a subcommand is loaded only if the command line names it, so that
+ * `vatproof --version` and `--help` start without the modules of the service.
+ */
+import { Effect } from "effect"
+import { Command } from "effect/cli"
 
-/** The requester in questions of the sandbox to the simulated BZSt: a German VAT ID that the BZSt publishes as a test number. */
-const sandboxRequester = "DE123456789"
+/**
+ * A subcommand with its short description, which is its description if it has no other. A command line that does not name it gets a
+ * command without flags, for the help text.
+ */
+const subcommand =
+  <const Name extends string, Input, Context, E, R>(
+    name: Name,
+    description: string,
+    load: () => Promise<Command.Command<Name, Input, Context, E, R>>
+  ) =>
+  (args: ReadonlyArray<string>) =>
+    isNamed(name, args)
+      ? Effect.map(Effect.promise(load), (loaded) => Command.withDescription(loaded, loaded.description ?? description))
+      : Effect.succeed(Command.make(name).pipe(Command.withDescription(description)))
 
-/** A placeholder, so that the sandbox shows where the operator's contact address appears. */
-const sandboxContact = "mailto:operator@example.com"
+/** The command line names the subcommand, or a global flag that walks through all subcommands. */
+const isNamed = (name: string, args: ReadonlyArray<string>) =>
+  args.some((arg) => arg === name || arg === "--wizard" || arg.startsWith("--completions"))
 
-/** Lets the sandbox take any free admin port, so that it does not conflict with a running service. */
-const anyPort = 0
+const serviceCommands = () => import("#app/commands/ServiceCommands.ts")
 
-/** Maximum number of worker processes. A larger number is probably a typo. */
-const maxWorkers = 64
+const subcommands = [
+  subcommand("serve", "Run the service with the official sources, VIES and BZSt", () =>
+    serviceCommands().then(({ serve }) => serve)
+  ),
+  subcommand("sandbox", "Run the service with simulated sources, for trials and tests", () =>
+    serviceCommands().then(({ sandbox }) => sandbox)
+  ),
+  subcommand("migrate", "Apply the migrations to the database. The command serve does the same when it starts", () =>
+    serviceCommands().then(({ migrate }) => migrate)
+  ),
+  subcommand("account", "Show accounts, change plans, and close accounts", () =>
+    import("#app/commands/AccountCommands.ts").then(({ accountCommands }) => accountCommands)
+  ),
+  subcommand("key", "Revoke API keys", () => import("#app/commands/KeyCommands.ts").then(({ keyCommands }) => keyCommands)),
+  subcommand("usage", "Show usage, and prove that it was metered exactly", () =>
+    import("#app/commands/UsageCommands.ts").then(({ usageCommands }) => usageCommands)
+  ),
+  subcommand("batch", "Validate the VAT IDs of a CSV file", () =>
+    import("#app/commands/BatchCommand.ts").then(({ batchCommand }) => batchCommand)
+  ),
+  subcommand("audit", "Export the log, and prove that nothing was changed", () =>
+    import("#app/commands/AuditCommands.ts").then(({ auditCommands }) => auditCommands)
+  ),
+  subcommand("auditor", "Admit auditors who read the log over HTTP", () =>
+    import("#app/commands/AuditorCommands.ts").then(({ auditorCommands }) => auditorCommands)
+  ),
+  subcommand("notary", "Keys and adoption of the signed log", () =>
+    import("#app/commands/NotaryCommands.ts").then(({ notaryCommands }) => notaryCommands)
+  ),
+  subcommand("personal-data", "Show or erase personal documents, or put them on legal hold", () =>
+    import("#app/commands/PersonalDataCommands.ts").then(({ personalDataCommands }) => personalDataCommands)
+  ),
+  subcommand("projections", "List and rebuild the projections, which derive from the log", () =>
+    import("#app/commands/ProjectionCommands.ts").then(({ projectionCommands }) => projectionCommands)
+  )
+] as const
 
-const address = Effect.map(AppConfig, ({ host, port }) => urlOf(host, port))
-
-const serve = Command.make(
-  "serve",
-  {
-    workers: Flag.Int("workers").pipe(
-      Flag.filter(
-        (count) => count >= 1 && count <= maxWorkers,
-        () => `Expected 1 to ${maxWorkers} workers`
-      ),
-      Flag.withDefault(1),
-      Flag.withDescription("Number of processes that share the port; use one per free CPU core")
-    )
-  },
-  Effect.fnUntraced(function* ({ workers }) {
-    const config = yield* AppConfig
-    const base = yield* address
-    const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
-    const worker = Option.match(config.worker, { onNone: () => ({}), onSome: (number) => ({ worker: number }) })
-    const named = { replica: replicaOf(config), ...worker }
-    if (workers > 1 && !Workers.isWorker) return yield* Effect.annotateLogs(App.workers(workers), named)
-    return yield* Effect.annotateLogs(Layer.launch(ready.pipe(Layer.provide(App.service()))), named)
-  })
-).pipe(Command.withDescription("Run the service with the official sources, VIES and BZSt"))
-
-const welcome = (base: string, control: string) => `
-Vatproof runs on ${base} with sandbox sources: nothing leaves this machine.
-
-  curl ${base}/v1/validate/ATU12345678
-  curl -X POST ${base}/v1/register -H 'content-type: application/json' -d '{"agent_id":"me"}'
-  curl ${base}/v1/validate/DE123456789 -H 'X-Api-Key: <the key>'
-  curl ${base}/v1/status
-
-  Docs: ${base}/docs   Magic numbers and faults of the sandbox: docs/sandbox.md, ${control}/magic-numbers
-`
-
-const sandbox = Command.make(
-  "sandbox",
-  {
-    port: Flag.Int("sandbox-port").pipe(
-      Flag.filter(
-        (port) => port >= 0 && port <= 65_535,
-        () => "Expected a port: 0 to 65535"
-      ),
-      Flag.withDefault(0),
-      Flag.withDescription("Port of the simulated sources; 0 selects a free one")
-    )
-  },
-  Effect.fnUntraced(function* ({ port }) {
-    const config = yield* AppConfig
-    const base = yield* address
-    const complete = {
-      ...config,
-      bzstRequester: Option.orElseSome(config.bzstRequester, () => sandboxRequester),
-      contact: Option.orElseSome(config.contact, () => sandboxContact)
-    }
-    const running = Layer.unwrap(
-      Effect.gen(function* () {
-        const simulated = yield* Sandbox.Sandbox
-        const ready = Layer.effectDiscard(Console.log(welcome(base, simulated.controlBaseUrl)))
-        return ready.pipe(Layer.provide(App.service(simulated, anyPort)))
-      })
-    )
-    yield* Layer.launch(
-      running.pipe(Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })), Layer.provide(Layer.succeed(AppConfig, complete)))
-    )
-  })
-).pipe(Command.withDescription("Run the service with simulated sources, for trials and tests"))
-
-const migrate = Command.make(
-  "migrate",
-  {},
-  Effect.fnUntraced(function* () {
-    const applied = yield* Database.migrate
-    yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
-  })
-).pipe(Command.withDescription("Apply the migrations to the database. The command serve does the same when it starts"))
-
-export const vatproof = Command.make("vatproof").pipe(
-  Command.withDescription("EU VAT ID validation that keeps the proof"),
-  Command.withSubcommands([
-    serve,
-    sandbox,
-    migrate,
-    accountCommands,
-    keyCommands,
-    usageCommands,
-    batchCommand,
-    auditCommands,
-    auditorCommands,
-    notaryCommands,
-    personalDataCommands,
-    projectionCommands
-  ])
-)
+/** Runs the command of a command line. */
+export const run = Effect.fnUntraced(function* (args: ReadonlyArray<string>, version: string) {
+  const loaded = yield* Effect.all(subcommands.map((load) => load(args)))
+  const vatproof = Command.make("vatproof").pipe(
+    Command.withDescription("EU VAT ID validation that keeps the proof"),
+    Command.withSubcommands(loaded)
+  )
+  yield* Command.runWith(vatproof, { version })(args)
+})

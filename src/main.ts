@@ -5,13 +5,13 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Predicate, type Runtime } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { CliError, Command } from "effect/cli"
+import { CliError } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
-import { vatproof } from "#app/cli.ts"
+import { run } from "#app/cli.ts"
 import { printable } from "#domain/kernel/PlainText.ts"
 import { version } from "#domain/kernel/Version.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
-import { causeOf } from "#infra/postgres/Postgres.ts"
+import { causeOf } from "#infra/postgres/SqlErrorCause.ts"
 import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
@@ -22,8 +22,10 @@ const sentenceOf = (error: unknown) => {
   return Predicate.isError(error) ? error.message : String(error)
 }
 
+const args = process.argv.slice(2)
+
 /** True for `serve` and `sandbox`, which log their errors and exit with code 0 after a signal. Other commands print their errors. */
-const isService = /^(?:--log-level[= ]\S+ )?(?:serve|sandbox)(?: |$)/u.test(process.argv.slice(2).join(" "))
+const isService = /^(?:--log-level[= ]\S+ )?(?:serve|sandbox)(?: |$)/u.test(args.join(" "))
 
 /** Reports why the command failed: an expected error as one sentence, a defect with its stack trace. */
 const report = (cause: Cause.Cause<unknown>) => {
@@ -76,7 +78,7 @@ const logsAlone = Layer.unwrap(
 )
 
 /** Runs the command and reports its errors in the configured log format. */
-const program = Command.run(vatproof, { version }).pipe(
+const program = run(args, version).pipe(
   Effect.tapCause(report),
   Effect.exit,
   Effect.provide(logs.pipe(Layer.provideMerge(Layer.mergeAll(AppConfig.layer, NodeServices.layer, SecureRandom.layerWebCrypto)))),

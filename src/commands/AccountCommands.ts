@@ -214,7 +214,4 @@ const close = Command.make(
   ])
 )
 
-export const accountCommands = Command.make("account").pipe(
-  Command.withDescription("Show accounts, change plans, and close accounts"),
-  Command.withSubcommands([list, show, plan, close])
-)
+export const accountCommands = Command.make("account").pipe(Command.withSubcommands([list, show, plan, close]))

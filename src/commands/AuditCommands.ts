@@ -3,7 +3,4 @@ import { Command } from "effect/cli"
 import { exportLog } from "#app/commands/AuditExport.ts"
 import { verify } from "#app/commands/AuditVerification.ts"
 
-export const auditCommands = Command.make("audit").pipe(
-  Command.withDescription("Export the log, and prove that nothing was changed"),
-  Command.withSubcommands([exportLog, verify])
-)
+export const auditCommands = Command.make("audit").pipe(Command.withSubcommands([exportLog, verify]))

@@ -113,7 +113,4 @@ const revoke = Command.make(
   )
 ).pipe(Command.withDescription("Revoke an auditor's token; irreversible"))
 
-export const auditorCommands = Command.make("auditor").pipe(
-  Command.withDescription("Admit auditors who read the log over HTTP"),
-  Command.withSubcommands([add, list, revoke])
-)
+export const auditorCommands = Command.make("auditor").pipe(Command.withSubcommands([add, list, revoke]))

@@ -200,7 +200,6 @@ export const batchCommand = Command.make(
     "Validate the VAT IDs of a CSV file through a running service, wait for all answers, and write one row of results per item. The API key is read from " +
       "API_KEY or API_KEY_FILE"
   ),
-  Command.withShortDescription("Validate the VAT IDs of a CSV file"),
   Command.withExamples([
     {
       command: "vatproof batch customers.csv --out results.csv --url https://vat.example.com",

@@ -82,7 +82,4 @@ const revokeCommand = Command.make(
   ])
 )
 
-export const keyCommands = Command.make("key").pipe(
-  Command.withDescription("Revoke API keys"),
-  Command.withSubcommands([revokeCommand])
-)
+export const keyCommands = Command.make("key").pipe(Command.withSubcommands([revokeCommand]))

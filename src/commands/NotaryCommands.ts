@@ -161,7 +161,4 @@ signs the alteration. Only if the log is the right one:
   ])
 )
 
-export const notaryCommands = Command.make("notary").pipe(
-  Command.withDescription("Keys and adoption of the signed log"),
-  Command.withSubcommands([key, verifier, adopt])
-)
+export const notaryCommands = Command.make("notary").pipe(Command.withSubcommands([key, verifier, adopt]))

@@ -145,7 +145,4 @@ const release = Command.make(
   )
 ).pipe(Command.withDescription("Lift the legal hold on personal documents"))
 
-export const personalDataCommands = Command.make("personal-data").pipe(
-  Command.withDescription("Show or erase personal documents, or put them on legal hold"),
-  Command.withSubcommands([show, erase, hold, release])
-)
+export const personalDataCommands = Command.make("personal-data").pipe(Command.withSubcommands([show, erase, hold, release]))

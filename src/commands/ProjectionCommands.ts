@@ -130,7 +130,4 @@ const rebuild = Command.make(
   ])
 )
 
-export const projectionCommands = Command.make("projections").pipe(
-  Command.withDescription("List and rebuild the projections, which derive from the log"),
-  Command.withSubcommands([list, rebuild])
-)
+export const projectionCommands = Command.make("projections").pipe(Command.withSubcommands([list, rebuild]))

@@ -114,7 +114,4 @@ const check = Command.make(
   ])
 )
 
-export const usageCommands = Command.make("usage").pipe(
-  Command.withDescription("Show usage, and prove that it was metered exactly"),
-  Command.withSubcommands([show, check])
-)
+export const usageCommands = Command.make("usage").pipe(Command.withSubcommands([show, check]))

@@ -1,14 +1,11 @@
 /** Runs commands of vatproof: in this process on the test's database, or in a new process. */
 import { Effect, Exit, Option, Redacted, Schema, Stream } from "effect"
-import { Command } from "effect/cli"
 import { ChildProcess } from "effect/process"
 import { TestConsole } from "effect/testing"
 import { join } from "node:path"
-import { vatproof } from "#app/cli.ts"
+import { run } from "#app/cli.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
-
-const run = Command.runWith(vatproof, { version: "0.0.0" })
 
 const textOf = Effect.map((lines: ReadonlyArray<unknown>) => lines.map(String).join("\n"))
 
@@ -20,7 +17,7 @@ export const commandWith = Effect.fnUntraced(function* (
   const { url } = yield* TestDatabase
   const config = yield* AppConfig.read({ DATABASE_URL: Redacted.value(url), ...settings })
   return yield* Effect.gen(function* () {
-    const failure = Exit.findErrorOption(yield* Effect.exit(run(args)))
+    const failure = Exit.findErrorOption(yield* Effect.exit(run(args, "0.0.0")))
     return {
       output: yield* textOf(TestConsole.logLines),
       remarks: yield* textOf(TestConsole.errorLines),

@@ -46,8 +46,7 @@ import {
 import { logSettings, type LogSettings } from "#infra/telemetry/Logs.ts"
 import { telemetrySettings } from "#infra/telemetry/TelemetrySettings.ts"
 import { fileSecretNames, fileSecrets } from "#infra/config/FileSecrets.ts"
-import { settingNames } from "#infra/config/SettingNames.ts"
-import * as Workers from "#infra/workers/Workers.ts"
+import { settingNames, workerNumber } from "#infra/config/SettingNames.ts"
 
 const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
   Config.all({
@@ -64,7 +63,7 @@ const settings = Config.all({
   adminPort: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "ADMIN_PORT").pipe(Config.option),
   logs: logSettings,
   /** The worker's number, set by the process that started it. Absent in a service with one process. */
-  worker: Config.schema(Positive, Workers.numberSetting).pipe(Config.option),
+  worker: Config.schema(Positive, workerNumber).pipe(Config.option),
   telemetry: telemetrySettings,
   shutdownDelay: duration("SHUTDOWN_DELAY", Duration.zero, Duration.days(1)),
   shutdownGrace: duration("SHUTDOWN_GRACE", Duration.seconds(4), Duration.days(1)),

@@ -2,6 +2,9 @@
 import { ConfigProvider, Option } from "effect"
 import { likelyName } from "#domain/kernel/LikelyName.ts"
 
+/** The environment variable with the number of a worker, which the parent process sets. */
+export const workerNumber = "VATPROOF_WORKER"
+
 /**
  * Only settings with at least this many characters and an underscore are compared with unknown variables. Shorter names resemble
  * variables of other programs by chance: HOME is two edits from HOST.

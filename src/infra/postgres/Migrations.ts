@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { hash } from "node:crypto"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
-import { causeOf } from "#infra/postgres/Postgres.ts"
+import { causeOf } from "#infra/postgres/SqlErrorCause.ts"
 
 /** The table that records each applied file with its digest. */
 const table = "vatproof_migrations"

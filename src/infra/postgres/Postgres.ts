@@ -3,10 +3,11 @@
  * the role `vatproof_service` if the login role is a member of that role.
  */
 import { PgClient } from "@effect/sql-pg"
-import { type Cause, Duration, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { type Cause, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
+import { causeOf, codeOf } from "#infra/postgres/SqlErrorCause.ts"
 import * as PoolMetrics from "#infra/postgres/PoolMetrics.ts"
 
 export interface PostgresOptions {
@@ -105,17 +106,6 @@ const isAbsent = (error: SqlError) => {
   if (code === "53300" || code.startsWith("57P")) return true
   const isNetworks = /^(?:E(?!RR_)[A-Z_]+|08\d{3})$/u.test(code) || /timed out|closed/u.test(error.reason.message)
   return error.reason._tag === "ConnectionError" && isNetworks
-}
-
-/** Returns the message of the server or the network. It may name the host, role or database, but no password. */
-export const causeOf = (error: SqlError) => wordsOf(error, "message") || codeOf(error) || error.message
-
-/** Returns the code of an error. A network error has no message, only a code, if the host name has several addresses. */
-const codeOf = (error: SqlError) => wordsOf(error, "code")
-
-const wordsOf = ({ reason: { cause } }: SqlError, property: "message" | "code") => {
-  const words = Predicate.isObject(cause) ? Reflect.get(cause, property) : ""
-  return Predicate.isString(words) ? words : ""
 }
 
 /** Returns the server's address from the URL, because the spans of statements would otherwise show localhost. */

@@ -5,12 +5,10 @@
  */
 import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Deferred, type Duration, Effect, Exit, Queue, Schema, Scope } from "effect"
+import { workerNumber } from "#infra/config/SettingNames.ts"
 
 /** True in a worker process. */
 export const isWorker = cluster.isWorker
-
-/** The environment variable with the worker's number. */
-export const numberSetting = "VATPROOF_WORKER"
 
 /** The message with which a worker tells its admin port to the process that started it. */
 const Announcement = Schema.Struct({ adminPort: Schema.Int })
@@ -131,7 +129,7 @@ const start = Effect.fnUntraced(function* (slot: Slot, anyUp: Deferred.Deferred<
   const listening = yield* Deferred.make<void>()
   const ended = yield* Deferred.make<string | null>()
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const worker = cluster.fork({ [numberSetting]: String(slot.number) })
+  const worker = cluster.fork({ [workerNumber]: String(slot.number) })
   let ownAdminPort: number | null = null
   worker.once("exit", (code: number, signal: string | null) => {
     // Keeps the entry if it already contains the port of the worker's successor.

@@ -1,0 +1,100 @@
+/** `vatproof serve`, `vatproof sandbox` and `vatproof migrate`. */
+import { Console, Effect, Layer, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as App from "#app/app.ts"
+import { replicaOf } from "#app/layers/Sources.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
+import { urlOf } from "#infra/config/SettingForms.ts"
+import * as Database from "#infra/postgres/Database.ts"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Workers from "#infra/workers/Workers.ts"
+
+/** The requester in questions of the sandbox to the simulated BZSt: a German VAT ID that the BZSt publishes as a test number. */
+const sandboxRequester = "DE123456789"
+
+/** A placeholder, so that the sandbox shows where the operator's contact address appears. */
+const sandboxContact = "mailto:operator@example.com"
+
+/** Lets the sandbox take any free admin port, so that it does not conflict with a running service. */
+const anyPort = 0
+
+/** Maximum number of worker processes. A larger number is probably a typo. */
+const maxWorkers = 64
+
+const address = Effect.map(AppConfig, ({ host, port }) => urlOf(host, port))
+
+export const serve = Command.make(
+  "serve",
+  {
+    workers: Flag.Int("workers").pipe(
+      Flag.filter(
+        (count) => count >= 1 && count <= maxWorkers,
+        () => `Expected 1 to ${maxWorkers} workers`
+      ),
+      Flag.withDefault(1),
+      Flag.withDescription("Number of processes that share the port; use one per free CPU core")
+    )
+  },
+  Effect.fnUntraced(function* ({ workers }) {
+    const config = yield* AppConfig
+    const base = yield* address
+    const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
+    const worker = Option.match(config.worker, { onNone: () => ({}), onSome: (number) => ({ worker: number }) })
+    const named = { replica: replicaOf(config), ...worker }
+    if (workers > 1 && !Workers.isWorker) return yield* Effect.annotateLogs(App.workers(workers), named)
+    return yield* Effect.annotateLogs(Layer.launch(ready.pipe(Layer.provide(App.service()))), named)
+  })
+)
+
+const welcome = (base: string, control: string) => `
+Vatproof runs on ${base} with sandbox sources: nothing leaves this machine.
+
+  curl ${base}/v1/validate/ATU12345678
+  curl -X POST ${base}/v1/register -H 'content-type: application/json' -d '{"agent_id":"me"}'
+  curl ${base}/v1/validate/DE123456789 -H 'X-Api-Key: <the key>'
+  curl ${base}/v1/status
+
+  Docs: ${base}/docs   Magic numbers and faults of the sandbox: docs/sandbox.md, ${control}/magic-numbers
+`
+
+export const sandbox = Command.make(
+  "sandbox",
+  {
+    port: Flag.Int("sandbox-port").pipe(
+      Flag.filter(
+        (port) => port >= 0 && port <= 65_535,
+        () => "Expected a port: 0 to 65535"
+      ),
+      Flag.withDefault(0),
+      Flag.withDescription("Port of the simulated sources; 0 selects a free one")
+    )
+  },
+  Effect.fnUntraced(function* ({ port }) {
+    const config = yield* AppConfig
+    const base = yield* address
+    const complete = {
+      ...config,
+      bzstRequester: Option.orElseSome(config.bzstRequester, () => sandboxRequester),
+      contact: Option.orElseSome(config.contact, () => sandboxContact)
+    }
+    const running = Layer.unwrap(
+      Effect.gen(function* () {
+        const simulated = yield* Sandbox.Sandbox
+        const ready = Layer.effectDiscard(Console.log(welcome(base, simulated.controlBaseUrl)))
+        return ready.pipe(Layer.provide(App.service(simulated, anyPort)))
+      })
+    )
+    yield* Layer.launch(
+      running.pipe(Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })), Layer.provide(Layer.succeed(AppConfig, complete)))
+    )
+  })
+)
+
+export const migrate = Command.make(
+  "migrate",
+  {},
+  Effect.fnUntraced(function* () {
+    const applied = yield* Database.migrate
+    yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
+  })
+)
