@@ -24,10 +24,10 @@ export const whileLocked = <A, E, R>(statement: string, effect: Effect.Effect<A,
     return yield* sql.withTransaction(Effect.andThen(sql.unsafe(statement).unprepared, effect))
   })
 
-export const layer = EventStore.layer.pipe(
+/** The pool and the event store on a given database. */
+export const layerOn = EventStore.layer.pipe(
   Layer.provide(NodeCrypto.layer),
-  Layer.provideMerge(
-    Layer.unwrap(Effect.map(TestDatabase.TestDatabase, ({ url }) => Postgres.layer({ url, maxConnections: 8 })))
-  ),
-  Layer.provideMerge(TestDatabase.layer)
+  Layer.provideMerge(Layer.unwrap(Effect.map(TestDatabase.TestDatabase, ({ url }) => Postgres.layer({ url, maxConnections: 8 }))))
 )
+
+export const layer = layerOn.pipe(Layer.provideMerge(TestDatabase.layer))

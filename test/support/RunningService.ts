@@ -255,19 +255,17 @@ export const make = Effect.fnUntraced(function* (settings: Settings = {}) {
  */
 const httpClient = NodeHttpClient.layerUndiciOptions({ keepAliveTimeout: 20, keepAliveMaxTimeout: 20 })
 
-/** Everything that a service needs: a database, a pool of its administrator, a sandbox, a mail server, an HTTP client. */
-export const layerGround = idleReplicas.pipe(
-  Layer.provideMerge(
-    Layer.mergeAll(
-      TestDatabase.layerClient,
-      Sandbox.layer({ host: "127.0.0.1", port: 0 }),
-      MailServer.layer(),
-      httpClient,
-      platform,
-      NodeCrypto.layerSecureRandom
-    )
-  )
+/** Everything that a service needs outside of its database: a sandbox, a mail server, an HTTP client. */
+export const layerOutside = Layer.mergeAll(
+  Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+  MailServer.layer(),
+  httpClient,
+  platform,
+  NodeCrypto.layerSecureRandom
 )
+
+/** Everything that a service needs, with a database and a pool of its administrator. */
+export const layerGround = idleReplicas.pipe(Layer.provideMerge(Layer.merge(TestDatabase.layerClient, layerOutside)))
 
 /** Provides a service, with a new database and everything else that it needs. */
 export const layer = (settings: Settings = {}) =>

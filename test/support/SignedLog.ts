@@ -9,12 +9,16 @@ import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { log, signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
+
+/** The log of a given database. */
+export const groundOn = TreeStore.layer.pipe(
+  Layer.provideMerge(MigratedDatabase.layerOn),
+  Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, Integrity.layer))
+)
 
 /** A log that no notary has signed. */
-export const ground = TreeStore.layer.pipe(
-  Layer.provideMerge(MigratedDatabase.layer),
-  Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeCrypto.layer, Integrity.layer))
-)
+export const ground = groundOn.pipe(Layer.provideMerge(TestDatabase.layer))
 
 const notary = Notary.layer({ keys: keysOf(signer), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
 

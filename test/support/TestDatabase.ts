@@ -53,12 +53,17 @@ export const layer = Layer.effect(
   Effect.suspend(() => make(inject("runName")))
 ).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 
+/** Creates a copy of a database of this run, to which nobody may be connected. The end of the scope drops the copy. */
+export const layerCopy = (template: string) =>
+  Layer.effect(TestDatabase, make(template)).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
+
 /** Creates a database without migrations. The end of the scope drops it. */
 export const layerEmpty = Layer.effect(TestDatabase, make("template0 ENCODING 'UTF8' LOCALE 'C'")).pipe(
   Layer.provide(NodeCrypto.layerSecureRandom)
 )
 
-const client = Layer.unwrap(Effect.map(TestDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 8 })))
+/** Provides a pool of connections to a given database. */
+export const client = Layer.unwrap(Effect.map(TestDatabase, ({ url }) => PgClient.layer({ url, maxConnections: 8 })))
 
 /** Provides a new database with all migrations, and a pool of connections to it. */
 export const layerClient = client.pipe(Layer.provideMerge(layer))

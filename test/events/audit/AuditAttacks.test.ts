@@ -1,0 +1,68 @@
+/**
+ * The attacks of a superuser on the stored evidence, each with the parts of the program that must notice it: `audit verify` in both
+ * modes, the scrubber, a start of the service, and the reads (the auditors' search, receipts, validations, batch results).
+ *
+ * Each attack runs on a copy of one signed history (AttackedService.ts). All guards are on again before the parts look, so that no
+ * attack is found by its missing guard. A new attack is one row; if it needs more history, add the history to AttackedService.ts.
+ */
+import * as AttackedService from "#test/support/AttackedService.ts"
+import { assert, layer } from "#test/support/Test.ts"
+
+/**
+ * An attack. `verify` is the finding of the full verification, and also of the fast one unless `fast` differs. A part whose text is
+ * null or absent must say nothing. A read that is absent in `reads` must be served.
+ */
+interface Attack {
+  readonly name: string
+  readonly statements: (ids: AttackedService.AttackedService["Service"]["ids"]) => ReadonlyArray<string>
+  readonly verify: RegExp | null
+  readonly fast?: RegExp | null
+  readonly scrub: RegExp | null
+  readonly start?: RegExp
+  readonly reads?: Partial<AttackedService.Notices["reads"]>
+}
+
+const altered = "EVIDENCE_ALTERED"
+
+/** SQL for the position of the event that issued the receipt. */
+const ofReceipt = (receiptId: string) =>
+  `(SELECT position FROM vatproof.events WHERE stream_id = 'receipt-${receiptId}' AND version = 1)`
+
+const attacks: ReadonlyArray<Attack> = [
+  { name: "no change", statements: () => [], verify: null, scrub: null },
+  {
+    name: "a changed event",
+    statements: ({ receiptId }) => [
+      `UPDATE vatproof.events SET data = replace(data, 'evatr-0000', 'evatr-0001') WHERE position = ${ofReceipt(receiptId)}`
+    ],
+    verify: /^\d+: the event differs from the signed event$/mu,
+    scrub: /^The event at position \d+ differs from the signed event$/mu,
+    start: /the notary refuses to sign this log: The event at position \d+ differs/u,
+    reads: { receipt: altered }
+  },
+  {
+    name: "a changed personal document",
+    statements: ({ receiptId }) => [
+      `UPDATE vatproof.personal_documents SET document = replace(document, 'Muster', 'Master') WHERE position = ${ofReceipt(receiptId)}`
+    ],
+    verify: /^\d+: the personal document does not match the digest in its event$/mu,
+    scrub: /^The personal document at position \d+ does not match the digest in its event$/mu,
+    reads: { receipt: altered }
+  }
+]
+
+const assertNotice = (part: string, said: string, expected: RegExp | null) =>
+  expected === null ? assert.strictEqual(said, "", part) : assert.match(said, expected, part)
+
+layer(AttackedService.layer, { excludeTestServices: true, timeout: "2 minutes" })("An attack on the stored evidence", (it) => {
+  it.effect.each(attacks.map((attack) => [attack.name, attack] as const))("is noticed: %s", function* ([_, attack]) {
+    const { ids } = yield* AttackedService.AttackedService
+    const said = yield* AttackedService.examine(attack.statements(ids))
+    assertNotice("audit verify", said.verify, attack.verify)
+    assertNotice("audit verify --fast", said.fast, attack.fast === undefined ? attack.verify : attack.fast)
+    assertNotice("the scrubber", said.scrub, attack.scrub)
+    assertNotice("the start", said.start, attack.start ?? null)
+    const served = Object.fromEntries(AttackedService.reads.map((read) => [read, "served"]))
+    assert.deepStrictEqual(said.reads, { ...served, ...attack.reads })
+  })
+})
