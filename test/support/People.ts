@@ -32,6 +32,16 @@ export const newUser = Effect.fnUntraced(function* (service: ServiceClient) {
   return { email, token, accountId: user_id ?? "" }
 })
 
+const decodeRegistered = Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))
+
+/** Registers without a password and returns the API key. */
+export const register = Effect.fnUntraced(function* (service: ServiceClient, body: unknown, more: Ask = {}) {
+  const { api_key: key } = yield* Effect.flatMap(service.post("/v1/register", body, more), (reply) =>
+    decodeRegistered(reply.body)
+  )
+  return { key }
+})
+
 const CreatedKey = Schema.Struct({ id: Schema.String, key: Schema.String, created_at: Schema.String })
 const decodeKey = Schema.decodeUnknownEffect(CreatedKey)
 

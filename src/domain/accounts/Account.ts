@@ -3,7 +3,14 @@
  * stream. No event has contact data, because contact data must be erasable.
  */
 import { DateTime, Duration, Result, Schema } from "effect"
-import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
+import {
+  ApiKeyClaimed,
+  ApiKeyIssued,
+  ApiKeyReleased,
+  ApiKeyRevoked,
+  ApiKeyRotated,
+  type KeyRevoker
+} from "#domain/accounts/ApiKeyEvents.ts"
 import {
   AccountRegistered,
   AccountSignedUp,
@@ -35,9 +42,11 @@ export interface AccountState {
   readonly plan: PlanName
   /** The limit that the operator set for this account; null means the limit of the plan. */
   readonly perMonth: number | null
-  /** True for accounts of POST /v1/auth/signup. Only they have an address to verify and a login. */
-  readonly signedUp: boolean
+  /** True for an account of POST /v1/auth/signup, and for a registered one whose password was set by a mail to its address. */
+  readonly hasLogin: boolean
   readonly verified: boolean
+  /** True if a mail proved that the owner reads the address. A signup by a program is verified, but proves nothing. */
+  readonly proven: boolean
   readonly closed: boolean
   readonly verificationRequestedAt: DateTime.Utc | null
   readonly passwordResetRequestedAt: DateTime.Utc | null
@@ -49,8 +58,9 @@ export const noAccount = (accountId: string): AccountState => ({
   accountId,
   plan: "free",
   perMonth: null,
-  signedUp: false,
+  hasLogin: false,
   verified: false,
+  proven: false,
   closed: false,
   verificationRequestedAt: null,
   passwordResetRequestedAt: null,
@@ -63,7 +73,7 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
     case AccountRegistered.type:
       return { ...state, plan: AccountRegistered.read(event).plan, verified: true }
     case AccountSignedUp.type:
-      return { ...state, plan: AccountSignedUp.read(event).plan, signedUp: true }
+      return { ...state, plan: AccountSignedUp.read(event).plan, hasLogin: true }
     case PlanChanged.type: {
       const { per_month, plan } = PlanChanged.read(event)
       return { ...state, plan, perMonth: per_month }
@@ -75,7 +85,9 @@ export const evolve = (state: AccountState, event: DomainEvent.DomainEvent, at: 
     case PasswordResetRequested.type:
       return { ...state, passwordResetRequestedAt: at }
     case EmailVerified.type:
-      return { ...state, verified: true }
+      return { ...state, verified: true, proven: state.proven || EmailVerified.read(event).by === "mail" }
+    case PasswordChanged.type:
+      return { ...state, hasLogin: true }
     case ApiKeyIssued.type:
       return withKey(state, ApiKeyIssued.read(event), at)
     case ApiKeyClaimed.type:
@@ -106,6 +118,13 @@ const withKey = (
   ...state,
   keys: [...state.keys, { keyId: key_id, prefix, secrets: [{ prefix, at }], revoked: false }]
 })
+
+/** Returns the events that revoke the active keys of an account. */
+export const revokeKeys = (
+  { accountId: account_id, keys }: AccountState,
+  by: KeyRevoker
+): ReadonlyArray<DomainEvent.DomainEvent> =>
+  keys.filter(({ revoked }) => !revoked).map(({ keyId, prefix }) => ApiKeyRevoked.make({ account_id, key_id: keyId, prefix, by }))
 
 /** Lifetime of the token in a mail (rules 47, 48). */
 export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> = {
@@ -160,8 +179,8 @@ export const verifyEmail = (
     : Result.map(refuseExpired("verify_email", use), () => EmailVerified.make({ account_id: state.accountId, by: "mail" }))
 
 /**
- * Returns the events that set a new password with the token of a mail. If the address is not verified yet, one of these events
- * verifies it: the token proves that the client reads the mails of this address.
+ * Returns the events that set a new password with the token of a mail. If no mail proved the address before, this token proves it: the
+ * client reads the mails of this address. A stranger may have made the account, so its keys are revoked.
  */
 export const resetPassword = (
   state: AccountState,
@@ -169,24 +188,22 @@ export const resetPassword = (
 ): Result.Result<ReadonlyArray<DomainEvent.DomainEvent>, TokenExpired> =>
   Result.map(refuseExpired("reset_password", use), () => {
     const account_id = state.accountId
-    const verified = state.verified ? [] : [EmailVerified.make({ account_id, by: "mail" })]
-    return [...verified, PasswordChanged.make({ account_id, by: "mail" })]
+    const proof = state.proven ? [] : [EmailVerified.make({ account_id, by: "mail" }), ...revokeKeys(state, "owner")]
+    return [...proof, PasswordChanged.make({ account_id, by: "mail" })]
   })
 
 const mayMail = (last: DateTime.Utc | null, now: DateTime.Utc) =>
   last === null || DateTime.isGreaterThanOrEqualTo(now, DateTime.addDuration(last, betweenMails))
 
-/** Requests a mail to set a new password. Returns no event if the account has no login, or if the last mail is too recent. */
+/** Requests a mail to set a new password. Returns no event if the last mail is too recent. */
 export const requestPasswordReset = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
-  state.signedUp && mayMail(state.passwordResetRequestedAt, now)
-    ? [PasswordResetRequested.make({ account_id: state.accountId })]
-    : []
+  mayMail(state.passwordResetRequestedAt, now) ? [PasswordResetRequested.make({ account_id: state.accountId })] : []
 
 /**
  * Requests another verification mail. Returns no event if the account is
  * verified or has no login, or if the last mail is too recent.
  */
 export const requestVerification = (state: AccountState, now: DateTime.Utc): ReadonlyArray<DomainEvent.DomainEvent> =>
-  state.signedUp && !state.verified && mayMail(state.verificationRequestedAt, now)
+  state.hasLogin && !state.verified && mayMail(state.verificationRequestedAt, now)
     ? [EmailVerificationRequested.make({ account_id: state.accountId })]
     : []

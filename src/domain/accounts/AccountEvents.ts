@@ -7,7 +7,8 @@ import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 export const accountStream = (accountId: string): string => `account-${accountId}`
 
 /**
- * An account was created by POST /v1/register. It has an API key, but no password and no login. `agent_id_hash` is a keyed hash (64
+ * An account was created by POST /v1/register. It has an API key, but no login before a mail to its address sets a
+ * password. `agent_id_hash` is a keyed hash (64
  * hex digits) of the agent's id; null without an id.
  */
 export const AccountRegistered = DomainEvent.define(
@@ -39,7 +40,7 @@ export const EmailVerificationRequested = DomainEvent.define(
 
 /**
  * The email address of an account was verified: by the link in a mail, or
- * immediately because the client is not a browser (rule 49).
+ * immediately because the client is not a browser (rule 49). A mail can prove the address of a verified account later.
  */
 export const EmailVerified = DomainEvent.define(
   "EmailVerified",
@@ -56,6 +57,7 @@ export const PasswordResetRequested = DomainEvent.define(
 
 /**
  * The account has a new password, set with the link in a mail or by the owner with the old password. This ended all its sessions.
+ * If the mail was the first proof of the address, EmailVerified and the revocation of all earlier keys stand before.
  */
 export const PasswordChanged = DomainEvent.define(
   "PasswordChanged",

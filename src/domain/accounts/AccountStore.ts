@@ -8,7 +8,7 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", { bySignup: Schema.optionalKey(Schema.Boolean) }) {
   override get message() {
     const hint = ". If its address is not confirmed yet, a new mail is sent, at most every 10 minutes and a few a day"
-    return `An account with this email address exists already${this.bySignup === true ? hint : ""}`
+    return `An account with this email address exists already. Its owner can set a password: POST /v1/auth/password-reset${this.bySignup === true ? hint : ""}`
   }
 }
 

@@ -61,7 +61,7 @@ export const claimKey = (
 ): Result.Result<Claim, ApiKeyNotClaimable | RateLimitExceeded | UnknownApiKey> => {
   const isKey = (key: AccountState["keys"][number]) => key.keyId === keyId
   if (claimer.keys.some((key) => isKey(key) && !key.revoked)) return Result.succeed({ released: [], claimed: [] })
-  if (holder.signedUp) return Result.fail(hasOwner)
+  if (holder.hasLogin) return Result.fail(hasOwner)
   const key = holder.keys.find(isKey)
   // Another account claimed the key after `holder` was identified.
   if (key === undefined) return Result.fail(hasOwner)

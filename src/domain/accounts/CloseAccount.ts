@@ -1,17 +1,14 @@
 /** Closes an account permanently: revokes its keys and erases its contact data. Events and receipts stay. */
 import { Context, Effect, Layer } from "effect"
-import { type AccountState } from "#domain/accounts/Account.ts"
+import { type AccountState, revokeKeys } from "#domain/accounts/Account.ts"
 import { AccountClosed } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import { ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 
 /** Returns the events that revoke the active keys and close the account. */
-export const decide = ({ accountId: account_id, keys }: AccountState): ReadonlyArray<DomainEvent> => [
-  ...keys
-    .filter(({ revoked }) => !revoked)
-    .map(({ keyId, prefix }) => ApiKeyRevoked.make({ account_id, key_id: keyId, prefix, by: "operator" })),
-  AccountClosed.make({ account_id })
+export const decide = (account: AccountState): ReadonlyArray<DomainEvent> => [
+  ...revokeKeys(account, "operator"),
+  AccountClosed.make({ account_id: account.accountId })
 ]
 
 const make = Effect.map(AccountStore, (accounts) => ({

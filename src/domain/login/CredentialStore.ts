@@ -3,7 +3,7 @@ import { Context, type Effect, type Option, type Redacted } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * `passwordHash` is null for accounts without password: accounts of POST /v1/register, and accounts whose owner must reset the
+ * `passwordHash` is null for accounts without password: accounts of POST /v1/register before a reset, and accounts whose owner must reset the
  * password. Access tokens are valid only in the `epoch` in which they were issued.
  */
 export interface StoredLogin {

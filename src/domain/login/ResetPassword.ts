@@ -49,7 +49,7 @@ const make = Effect.gen(function* () {
 
   const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one IP address`)
 
-  /** Mails a link if the address has a login and the last mail is not too recent. */
+  /** Mails a link if an account has the address and the last mail is not too recent. */
   const mailTo = Effect.fnUntraced(function* (email: string) {
     const login = isEmailAddress(email) ? Option.getOrNull(yield* logins.byEmail(email)) : null
     if (login === null) return
@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.void))
   })
 
-  /** Mails a link if the address has a login. The result and the duration are the same for every address. */
+  /** Mails a link if an account has the address. The result and the duration are the same for every address. */
   const request = Effect.fn("ResetPassword.request")(function* ({ client, email }: ResetRequest) {
     yield* Effect.flatMap(rateLimiter.acquireSlots([`reset/${client}`], maxRequests, window), refuse)
     const ofEmail = `reset-mail/${keyedHash.of("email", emailKey(email))}`
@@ -82,7 +82,10 @@ const make = Effect.gen(function* () {
     return issued
   })
 
-  /** Sets the password, verifies the address, and ends all sessions and other links of the account. A token works once. */
+  /**
+   * Sets the password, proves the address, and ends all sessions and other links of the account. A token works once. If no mail proved
+   * the address before, also revokes the keys of the account.
+   */
   const reset = Effect.fn("ResetPassword.reset")(function* ({ client, password, token }: Reset) {
     yield* commonPasswords.refuse(password)
     const { accountId } = yield* find(token, yield* DateTime.now)

@@ -36,7 +36,7 @@ const page = MediaTypes.page("The result as a page")
 const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-reset", {
   payload: Schema.Struct({
     email: Schema.String.annotate({
-      description: "The address of the signup, case-insensitive",
+      description: "The address of the signup or registration, case-insensitive",
       format: "email",
       examples: ["ada@example.com"]
     })
@@ -82,7 +82,7 @@ const reset = HttpApiEndpoint.post("resetPassword", "/v1/auth/password-reset/con
     identifier: "resetPassword",
     summary: "Set a new password with the token of the mail",
     description:
-      "Sets the password of the account that got the mail. A token works once, within one hour. All logins of the account end, and its address is confirmed. A client whose Accept prefers text/html gets a page; other clients get JSON."
+      "Sets the password of the account that got the mail. A token works once, within one hour. All logins of the account end, and its address is confirmed. If no mail confirmed it before, the API keys of the account are revoked, because a stranger may have made the account. A client whose Accept prefers text/html gets a page; other clients get JSON."
   })
 )
 

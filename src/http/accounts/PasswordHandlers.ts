@@ -14,7 +14,8 @@ import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as PasswordPage from "#http/accounts/PasswordPage.ts"
 
 const requested = "If an account has this address, a mail with a link to set a new password is sent"
-const changed = "The password is set and all logins have ended. Log in with the new password"
+const changed =
+  "The password is set and all logins have ended. If no mail confirmed the address before, all earlier API keys are revoked. Log in with the new password"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,

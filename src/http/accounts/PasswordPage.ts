@@ -14,7 +14,10 @@ export type Outcome = "changed" | "common" | "unusable" | "expired" | "unavailab
 const texts = {
   en: {
     ask: { title: "Set a new password", label: "New password (8 characters or more)", button: "Set password" },
-    changed: { title: "Your password is set", text: "All logins have ended. You can log in with the new password now." },
+    changed: {
+      title: "Your password is set",
+      text: "All logins have ended, and API keys from before a mail confirmed this address. You can log in with the new password now."
+    },
     common: {
       title: "Please choose another password",
       text: "This is one of the most common passwords, which attackers try first."
@@ -30,7 +33,7 @@ const texts = {
     ask: { title: "Neues Passwort setzen", label: "Neues Passwort (mindestens 8 Zeichen)", button: "Passwort setzen" },
     changed: {
       title: "Ihr Passwort ist gesetzt",
-      text: "Alle Anmeldungen sind beendet. Sie können sich jetzt mit dem neuen Passwort anmelden."
+      text: "Alle Anmeldungen sind beendet, ebenso API-Schlüssel aus der Zeit, bevor eine Mail diese Adresse bestätigt hat. Sie können sich jetzt mit dem neuen Passwort anmelden."
     },
     common: {
       title: "Bitte wählen Sie ein anderes Passwort",

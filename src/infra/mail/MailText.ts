@@ -51,7 +51,8 @@ const wordings: Readonly<Record<EmailPurpose, Wording>> = {
     request: "set the new password",
     button: "Set password",
     lifetime: "1 hour",
-    again: "After that, ask for a new link. A new password ends all logins of the account.",
+    again:
+      "After that, ask for a new link. A new password ends all logins of the account.\nIf no mail confirmed this address before, it also revokes its API keys.",
     otherwise: "Your password stays as it is.",
     because: "the request"
   }

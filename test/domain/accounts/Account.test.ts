@@ -1,7 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Result } from "effect"
-import { evolve, requestVerification, verifyEmail } from "#domain/accounts/Account.ts"
-import { AccountSignedUp, EmailVerificationRequested, EmailVerified, PlanChanged } from "#domain/accounts/AccountEvents.ts"
+import { evolve, requestPasswordReset, requestVerification, resetPassword, verifyEmail } from "#domain/accounts/Account.ts"
+import {
+  AccountSignedUp,
+  EmailVerificationRequested,
+  EmailVerified,
+  PasswordChanged,
+  PasswordResetRequested,
+  PlanChanged
+} from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import {
   account_id,
@@ -11,9 +18,11 @@ import {
   refusal,
   registered,
   requested,
+  revoked,
   signedUp,
   start,
-  verified
+  verified,
+  type Happened
 } from "#test/support/AccountHistory.ts"
 
 describe("an email address", () => {
@@ -49,6 +58,28 @@ describe("an email address", () => {
   it("gets no verification mail if it is verified, or if its account has no login", () => {
     assert.deepStrictEqual(requestVerification(given(signedUp, requested(), verified), after("1 day")), [])
     assert.deepStrictEqual(requestVerification(given(registered), after("1 day")), [])
+  })
+})
+
+describe("a password reset by mail", () => {
+  const byProgram: Happened = [EmailVerified.make({ account_id, by: "non_browser" })]
+  const changed = PasswordChanged.make({ account_id, by: "mail" })
+  const reset = (...facts: ReadonlyArray<Happened>) =>
+    Result.getOrThrow(resetPassword(given(...facts), { issuedAt: start, now: start }))
+
+  it("proves the address and revokes the active keys, if no mail proved the address before", () => {
+    const keys = [issued("svc_live_aaa"), issued("svc_live_bbb"), revoked("svc_live_bbb")]
+    const expected = [verified[0], revoked("svc_live_aaa")[0], changed]
+    assert.deepStrictEqual(reset(signedUp, byProgram, ...keys), expected)
+    assert.deepStrictEqual(reset(registered, ...keys), expected)
+    assert.deepStrictEqual(reset(signedUp, byProgram, verified, ...keys), [changed])
+  })
+
+  it("can be requested for an account without a login, which then has one", () => {
+    const events = requestPasswordReset(given(registered), start)
+    assert.deepStrictEqual(events, [PasswordResetRequested.make({ account_id })])
+    assert.isFalse(given(registered).hasLogin)
+    assert.isTrue(given(registered, [changed]).hasLogin)
   })
 })
 

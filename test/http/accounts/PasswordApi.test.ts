@@ -49,6 +49,59 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
     assertProblem(yield* service.get("/v1/auth/verify-email", { query: { token: verification } }), "INVALID_TOKEN")
   })
 
+  it.effect("revokes the keys of an account if its mail is the first proof of the address, and no keys later", function* () {
+    const both = [yield* RunningService.make(), yield* RunningService.make()] as const
+    const [service, other] = both
+    const { email, token: session } = yield* People.newUser(service)
+    const squatted = yield* Effect.replicateEffect(People.issueKey(service, session), 2)
+    for (const { key } of squatted) assert.strictEqual((yield* other.get("/v1/usage", { key })).status, 200)
+    yield* ask(service, email)
+    const [first = ""] = yield* tokensFor(email, 1)
+    assert.include((yield* confirm(service, first)).text, "all earlier API keys are revoked")
+    for (const one of both) for (const { key } of squatted) assertProblem(yield* one.get("/v1/usage", { key }), "UNAUTHORIZED")
+    const access = yield* Effect.flatMap(People.logIn(service, email, { password }), People.tokenIn)
+    const { key } = yield* People.issueKey(service, access)
+    yield* MailedTokens.allDelivered
+    yield* service.travel("10 minutes")
+    yield* ask(service, email)
+    const second = (yield* tokensFor(email, 2)).find((token) => token !== first) ?? ""
+    assert.strictEqual((yield* confirm(service, second)).status, 200)
+    assert.strictEqual((yield* other.get("/v1/usage", { key })).status, 200)
+  })
+
+  it.effect("revokes no keys of an account whose address the link of the signup confirmed", function* () {
+    const service = yield* RunningService.make()
+    const email = "confirmed@example.com"
+    yield* People.signUpByBrowser(service, email)
+    const [verification = ""] = yield* MailedTokens.tokensFor(email, 1)
+    yield* service.get("/v1/auth/verify-email", { query: { token: verification } })
+    const access = yield* Effect.flatMap(People.logIn(service, email), People.tokenIn)
+    const { key } = yield* People.issueKey(service, access)
+    yield* ask(service, email)
+    const [token = ""] = yield* tokensFor(email, 1)
+    assert.strictEqual((yield* confirm(service, token)).status, 200)
+    assert.strictEqual((yield* service.get("/v1/usage", { key })).status, 200)
+  })
+
+  it.effect("opens an account that a stranger registered with the address, and revokes its key", function* () {
+    const service = yield* RunningService.make()
+    const email = "victim@example.com"
+    const { key } = yield* People.register(service, { email })
+    const { message } = assertProblem(yield* People.signUpByBrowser(service, email), "CONFLICT")
+    assert.include(message, "POST /v1/auth/password-reset")
+    yield* ask(service, email)
+    const [token = ""] = yield* tokensFor(email, 1)
+    assert.strictEqual((yield* confirm(service, token)).status, 200)
+    assertProblem(yield* service.get("/v1/usage", { key }), "UNAUTHORIZED")
+    const access = yield* Effect.flatMap(People.logIn(service, email, { password }), People.tokenIn)
+    assert.containSubset((yield* listKeys(service, access)).body, { api_keys: [{ id: key.slice(0, 12), revoked: true }] })
+    const own = yield* People.issueKey(service, access)
+    assert.strictEqual((yield* service.get("/v1/usage", { key: own.key })).status, 200)
+    const rival = yield* People.newUser(service)
+    const claim = service.post("/v1/auth/api-keys/claim", { api_key: own.key }, People.bearing(rival.token))
+    assertProblem(yield* claim, "API_KEY_NOT_CLAIMABLE")
+  })
+
   it.effect("requires the token of its mail, which is valid for one hour, and rejects a common password", function* () {
     const service = yield* RunningService.make()
     const email = "slow@example.com"
@@ -66,7 +119,7 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
   })
 
   it.effect(
-    "returns the same response for known and unknown email addresses, and sends a mail only to the address of an account with a login",
+    "returns the same response for known and unknown email addresses, and sends a mail only to the address of an account",
     function* () {
       const service = yield* RunningService.make()
       const { email } = yield* People.newUser(service)
@@ -84,7 +137,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a passwo
       assert.strictEqual(new Set(replies).size, 1, replies.join("\n"))
       yield* MailedTokens.allDelivered
       assert.lengthOf(yield* tokensFor(email, 1), 1)
-      assert.lengthOf(yield* tokensFor("registered@example.com", 0), 0)
+      assert.lengthOf(yield* tokensFor("registered@example.com", 1), 1)
+      assert.lengthOf(yield* tokensFor("unknown@example.com", 0), 0)
     }
   )
 
