@@ -5,10 +5,9 @@ import { HttpClientRequest, type HttpClientResponse } from "effect/http"
 /** Maximum time without new data while the results are transferred. */
 const timeout = "60 seconds"
 
-/**
- * First characters of the last row of the results, which marks their end. All other rows start with a quotation mark or are the header.
- */
-const marker = "#end,"
+/** The last row of the results, which marks their end, and the maximum number of its bytes. */
+const lastRow = /(?:^|\r\n)(#end,[^\r\n]*\r\n)$/u
+const lastRowBytes = 4_096
 
 /** The transfer of the results ended, or received no more data, before the row that marks their end. */
 export class ResultsCutOff extends Schema.TaggedError<ResultsCutOff>()("ResultsCutOff", { batchId: Schema.String }) {
@@ -19,7 +18,7 @@ export class ResultsCutOff extends Schema.TaggedError<ResultsCutOff>()("ResultsC
 
 type Transfer = Pick<HttpClientResponse.HttpClientResponse, "stream">
 
-/** Writes the results into a temporary file, and renames it after the last row. */
+/** Writes the results into a temporary file. After the last row, removes this row and renames the file. */
 export const save = Effect.fnUntraced(function* <E, R>(
   execute: (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<Transfer, E, R>,
   batchId: string,
@@ -30,20 +29,21 @@ export const save = Effect.fnUntraced(function* <E, R>(
   const temporary = yield* fs.makeTempFileScoped({ directory: path.dirname(path.resolve(out)), prefix: ".results-" })
   const request = HttpClientRequest.get(`/v1/batches/${encodeURIComponent(batchId)}/results`)
   const response = yield* execute(HttpClientRequest.setHeader(request, "accept", "text/csv"))
-  let end = ""
-  const lines = response.stream.pipe(
+  let size = 0
+  let last: Uint8Array = new Uint8Array()
+  const bytes = response.stream.pipe(
     Stream.timeout(timeout),
-    Stream.decodeText(),
-    Stream.splitLines,
-    Stream.filter((line) => {
-      if (line.startsWith(marker)) end = line
-      return end === ""
-    }),
-    Stream.map((line) => `${line}\r\n`),
-    Stream.encodeText
+    Stream.tap((part) =>
+      Effect.sync(() => {
+        size += part.length
+        last = Buffer.concat([last, part.subarray(-lastRowBytes)]).subarray(-lastRowBytes)
+      })
+    )
   )
   const cutOff = new ResultsCutOff({ batchId })
-  yield* Stream.run(lines, fs.sink(temporary)).pipe(Effect.catchTag("HttpClientError", () => Effect.fail(cutOff)))
-  if (end === "") return yield* cutOff
+  yield* Stream.run(bytes, fs.sink(temporary)).pipe(Effect.catchTag("HttpClientError", () => Effect.fail(cutOff)))
+  const end = lastRow.exec(new TextDecoder().decode(last))?.[1]
+  if (end === undefined) return yield* cutOff
+  yield* fs.truncate(temporary, size - end.length)
   yield* fs.rename(temporary, out)
 }, Effect.scoped)

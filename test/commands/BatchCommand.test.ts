@@ -63,7 +63,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("`vat
     const fs = yield* FileSystem.FileSystem
     const { file, out } = yield* listOf("a,ATU10550001", 'b,"ATU')
     const { failure } = yield* batch(yield* newKey, file, "--out", out)
-    assert.strictEqual(failure, "line 3: A quoted cell must end on its line")
+    assert.strictEqual(failure, "line 3: A quoted cell must end with a quotation mark")
     assert.isFalse(yield* fs.exists(out))
   })
 

@@ -26,6 +26,15 @@ layer(NodeServices.layer)("the download of the results of a batch", (it) => {
     assert.deepStrictEqual(yield* files, [])
   })
 
+  it.effect("writes all rows before the last row, unchanged", function* () {
+    const fs = yield* FileSystem.FileSystem
+    const out = `${yield* fs.makeTempDirectoryScoped()}/results.csv`
+    const rows = 'vat_id,city\r\n"DE1","Köln\n#end,\n#end,,complete\r\n"\r\n'
+    const stream = Stream.encodeText(Stream.make(...`${rows}#end,,complete,,\r\n`))
+    yield* BatchResults.save(() => Effect.succeed({ stream }), "some-batch", out)
+    assert.strictEqual(yield* fs.readFileString(out), rows)
+  })
+
   it.effect("fails if the transfer ends before the last row, and leaves no file", function* () {
     const { files, saving } = yield* saveFrom('vat_id\r\n"#end,"\r\n', Effect.void)
     assert.instanceOf(yield* Fiber.join(saving), BatchResults.ResultsCutOff)

@@ -171,18 +171,25 @@ layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-
     "shows only the batch items with the given VAT ID, and erases the whole chunk of such an item, also in unfinished uploads",
     function* () {
       const { apiKey, email, service } = yield* registered
-      const items = [
-        { custom_id: "Quuxweg 77", vat_id: "EL100440180" },
-        { custom_id: "INV-live", vat_id: "Zephyrine Quux" },
-        { custom_id: "INV-cached", vat_id: "EL100440180" }
+      const rows = [
+        "custom_id,vat_id,name",
+        "Quuxweg 77,EL100440180,INV-confirmed",
+        "INV-live,Zephyrine Quux,Zephyrine Quux",
+        "INV-cached,EL100440180,"
       ]
-      const submit = service.post("/v1/batches", { items }, { key: apiKey, headers: { prefer: "wait=20" } })
+      const headers = { "content-type": "text/csv", prefer: "wait=20" }
+      const submit = service.post("/v1/batches", rows.join("\n"), { key: apiKey, headers })
       const { batch_id } = yield* decodeBatch((yield* submit).body)
       yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, chunk, account_id, items, document)
         SELECT u.id::uuid, 0, b.account_id, u.items, 'INV-confirmed' FROM vatproof.batches b, (VALUES
           ('${randomUUID()}', '{"vat_ids":["EL100440180"]}'), ('${randomUUID()}', '{"vat_ids":["EL100440190"]}')) AS u(id, items)`)
       const shown = (yield* show("EL100440180")).map(({ document }) => document)
-      assert.deepInclude(shown, { custom_ids: ["Quuxweg 77", "INV-cached"], malformed: [null, null] })
+      assert.deepInclude(shown, {
+        custom_ids: ["Quuxweg 77", "INV-cached"],
+        malformed: [null, null],
+        additional: [["INV-confirmed"], [""]],
+        columns: ["name"]
+      })
       assert.notMatch(JSON.stringify(shown), /INV-live|Zephyrine Quux/u, "the other items are not shown")
       yield* command("personal-data", "erase", "EL100440180", ...why)
       assert.deepStrictEqual(occurrences(yield* dump), ["INV-confirmed"])
@@ -194,6 +201,8 @@ layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-
           { custom_id: null, vat_id: "EL100440180", status: "final" }
         ]
       })
+      const table = yield* service.get(`/v1/batches/${batch_id}/results`, { key: apiKey, headers: { accept: "text/csv" } })
+      assert.match(table.text, /^custom_id,vat_id,[a-z_,]*,last_failure\r\n,"EL100440180","final",/u)
       yield* command("personal-data", "erase", email, ...why)
       assert.deepStrictEqual(occurrences(yield* dump), [])
     }

@@ -207,7 +207,7 @@ const submitted = Effect.fnUntraced(function* (service: ServiceClient, expect: E
 const batches = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {
   const key = yield* newPaidKey(service)
   const path = "/v1/batches"
-  const items = [1, 2].map((number) => ({ custom_id: `${run}`, vat_id: `ATU1${String(run).padStart(3, "0")}570${number}` }))
+  const items = [1, 2].map((number) => ({ custom_id: `${number}`, vat_id: `ATU1${String(run).padStart(3, "0")}570${number}` }))
   const reply = yield* expect(202, `POST ${path}`, path, { key, headers: { prefer: "wait=10" }, body: { items } })
   const { batch_id } = yield* decodeBatch(reply.body)
   const one = `${path}/${batch_id}`

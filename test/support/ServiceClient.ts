@@ -35,7 +35,11 @@ const requestOf = (url: string, { body, from, headers = {}, key, method = "GET",
       ...headers
     })
   )
-  return body === undefined ? request : HttpClientRequest.bodyJsonUnsafe(request, body)
+  if (body === undefined) return request
+  const type = headers["content-type"]
+  return typeof body === "string" && type !== undefined
+    ? HttpClientRequest.bodyText(request, body, type)
+    : HttpClientRequest.bodyJsonUnsafe(request, body)
 }
 
 export const make = Effect.fnUntraced(function* (baseUrl: string) {

@@ -42,17 +42,22 @@ export const BatchQuestions = Schema.Struct({
 })
 export type BatchQuestions = typeof BatchQuestions.Type
 
-/** The caller's ids of the items of a chunk, and the text of the items without a readable VAT ID. */
+/**
+ * The caller's ids of the items of a chunk, the text of the items without a readable VAT ID, and the cells of additional columns of a CSV
+ * file. Only the first chunk of the file has `columns`, the names of these columns.
+ */
 export const BatchItemsDocument = Schema.Struct({
   custom_ids: Schema.Array(Schema.String),
-  malformed: Schema.Array(Schema.NullOr(Schema.String))
+  malformed: Schema.Array(Schema.NullOr(Schema.String)),
+  additional: Schema.optionalKey(Schema.Array(Schema.Array(Schema.String))),
+  columns: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type BatchItemsDocument = typeof BatchItemsDocument.Type
 
 /**
  * A chunk of a batch was stored. `first` is the number of its first item, from 0. Each item is a task, except duplicates and items without a
  * readable VAT ID (null). The id of a task is computed from the batch and the number of the item. The personal document has the caller's ids
- * of the items, and the text of the items without a readable VAT ID.
+ * of the items, the text of the items without a readable VAT ID, and the additional columns of a CSV file.
  */
 export const BatchItemsAccepted = DomainEvent.definePersonal(
   [
@@ -83,10 +88,15 @@ export const BatchItemsCancelled = DomainEvent.define(
   Schema.Struct({ ...batchFields, first: Schema.Int, count: Schema.Int })
 )
 
-/** An item as the client sent it. */
+/**
+ * An item as the client sent it. `additional` are the cells of the additional columns of a CSV file. Only the first item has `columns`, the
+ * names of these columns.
+ */
 export interface BatchItem {
   readonly customId: string
   readonly input: string
+  readonly additional?: ReadonlyArray<string>
+  readonly columns?: ReadonlyArray<string>
 }
 
 /** An accepted batch. `position` is the position of its event BatchAccepted. */
@@ -128,9 +138,11 @@ export interface BatchRecord extends BatchFacts {
 
 /**
  * The result of an item. If `status` is `invalid_format`, `vatId` is the text that the client sent. This text and `customId` are
- * null after their erasure.
+ * null after their erasure. `additional` and `columns` are as in BatchItem; they are empty without such columns and after their erasure.
  */
 export interface BatchResult {
+  readonly additional: ReadonlyArray<string>
+  readonly columns: ReadonlyArray<string>
   readonly customId: string | null
   readonly vatId: string | null
   readonly status: "pending" | "final" | "expired" | "cancelled" | "invalid_format"

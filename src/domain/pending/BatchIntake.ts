@@ -36,7 +36,12 @@ export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
           rows.flatMap(({ duplicateOf, item }) => (duplicateOf === undefined ? [] : [[item, duplicateOf]]))
         )
       },
-      document: { custom_ids: rows.map(({ customId }) => customId), malformed: rows.map(({ malformed }) => malformed) }
+      document: {
+        custom_ids: rows.map(({ customId }) => customId),
+        malformed: rows.map(({ malformed }) => malformed),
+        ...(items[0]?.additional === undefined ? {} : { additional: items.map(({ additional = [] }) => additional) }),
+        ...(items[0]?.columns === undefined ? {} : { columns: items[0].columns })
+      }
     }
   }
 

@@ -90,8 +90,12 @@ const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: st
     item: first + index,
     task: duplicate_of[first + index] ?? first + index,
     vatId,
-    customId: sent?.custom_ids[index] ?? null,
-    input: sent?.malformed[index] ?? null
+    input: sent?.malformed[index] ?? null,
+    own: {
+      customId: sent?.custom_ids[index] ?? null,
+      additional: sent?.additional?.[index] ?? [],
+      columns: index === 0 ? (sent?.columns ?? []) : []
+    }
   }))
 })
 
@@ -116,14 +120,14 @@ export const make = Effect.gen(function* () {
     const answers = yield* answersAt(
       tasks.flatMap(({ closed_by, state }) => (state === "final" && closed_by !== null ? [Number(closed_by)] : []))
     )
-    return sent.map(({ customId, input, task: item, vatId }): BatchResult => {
-      if (vatId === null) return { ...noResult, customId, vatId: input, status: "invalid_format" }
+    return sent.map(({ input, own, task: item, vatId }): BatchResult => {
+      if (vatId === null) return { ...noResult, ...own, vatId: input, status: "invalid_format" }
       const task = byItem.get(item)
-      if (task === undefined) return { ...noResult, customId, vatId, status: "pending" }
+      if (task === undefined) return { ...noResult, ...own, vatId, status: "pending" }
       const closing = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
       const lastFailure = task.state === "pending" ? failureOf(task.failure) : null
       const isCached = closing !== undefined && closing.served !== "live"
-      return { customId, vatId, status: task.state, answer: closing?.answer ?? null, isCached, lastFailure }
+      return { ...own, vatId, status: task.state, answer: closing?.answer ?? null, isCached, lastFailure }
     })
   })
 })

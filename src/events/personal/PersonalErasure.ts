@@ -137,9 +137,11 @@ const encodeItems = Schema.encodeSync(itemsDocument)
 /** Removes the items with other VAT IDs from the document of a chunk, because they may be about other people. */
 const onlyItemsOf = (vatId: string, row: PersonalRow): PersonalRow => {
   if (row.document === null || row.vat_ids === null) return row
-  const { custom_ids, malformed } = decodeItems(row.document)
+  const { additional, custom_ids, malformed, ...rest } = decodeItems(row.document)
   const isMeant = (_: unknown, item: number) => row.vat_ids?.[item] === vatId
-  return { ...row, document: encodeItems({ custom_ids: custom_ids.filter(isMeant), malformed: malformed.filter(isMeant) }) }
+  const own = { custom_ids: custom_ids.filter(isMeant), malformed: malformed.filter(isMeant) }
+  const more = additional === undefined ? {} : { additional: additional.filter(isMeant) }
+  return { ...row, document: encodeItems({ ...rest, ...own, ...more }) }
 }
 
 /** Creates a function that returns the documents of a subject, oldest first. It reads all documents, because an index could be wrong. */

@@ -5,7 +5,7 @@ import { plainText } from "#domain/kernel/PlainText.ts"
 
 export const Item = Schema.Struct({
   custom_id: plainText({ min: 1, max: 100 }).annotate({
-    description: "Your own id of the item, returned with its result",
+    description: "Your own id of the item, returned with its result. Each item of a batch has another one",
     examples: ["customer-4711"]
   }),
   vat_id: plainText({ min: 0, max: 100 }).annotate({
@@ -15,57 +15,75 @@ export const Item = Schema.Struct({
   })
 })
 
-/** Maximum number of bytes of a line of NDJSON or CSV. */
-export const maxLine = 1024
-/** Maximum number of bytes of an item in JSON, which may have several lines. */
-export const maxJsonItem = 2048
+/**
+ * Maximum number of bytes of an item: of a line of NDJSON, of a row of CSV, and of an object in JSON with the text before it. It also
+ * bounds the lines of an item.
+ */
+export const maxItem = 2048
 
-export const lineTooLong = `The line has more than the maximum of ${maxLine} bytes`
-export const jsonItemTooLong = `The item has more than the maximum of ${maxJsonItem} bytes`
+/** The upload is invalid and rejected as a whole. `line` is the number of the invalid line, from 1; null if no single line is invalid. */
+export class InvalidUpload extends Schema.TaggedError<InvalidUpload>()("InvalidUpload", {
+  line: Schema.NullOr(Schema.Int),
+  problem: Schema.String
+}) {
+  override get message() {
+    return this.problem
+  }
+}
 
-/** The result of reading a part of an upload. A failure describes the problem to the caller. */
-export type Read = Result.Result<void, string>
+/** The result of reading a part of an upload. */
+export type Read = Result.Result<void, InvalidUpload>
 export const done: Read = Result.succeed(undefined)
+export const invalid = (line: number | null, problem: string): Result.Result<never, InvalidUpload> =>
+  Result.fail(new InvalidUpload({ line, problem }))
 
-/** Reads an upload in one format. `line` reads the next line, `end` checks that the upload is complete. */
-export interface LineReader {
-  readonly line: (text: string) => Read
-  readonly end: () => Read
+/** Collects an item that begins on a line. `more` are values that are stored with the item and not validated. */
+export type Add = (value: unknown, line: number, more?: Pick<BatchItem, "additional" | "columns">) => Read
+
+/** Reads an upload in one format. `record` reads the next record, which begins on a line; `end` checks that the upload is complete. */
+export interface RecordReader {
+  readonly record: (text: string, line: number) => Read
+  readonly end: (line: number) => Read
 }
 /** Creates the reader of an upload. The reader passes each item to `add`. */
-export type MakeReader = (add: (value: unknown) => Read) => LineReader
+export type MakeReader = (add: Add) => RecordReader
 
 const decodeItem = Schema.decodeUnknownResult(Item, { onExcessProperty: "error", errors: "all" })
 export const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
-export const notJson = "Invalid JSON"
 
 /** Creates a collector of items. `add` validates a value and collects it as an item. */
 export const makeItems = () => {
   let read: Array<BatchItem> = []
-  let count = 0
+  /** The line of the item with each custom id. Its size is the number of items. */
+  const lines = new Map<string, number>()
+  const add: Add = (value, line, more) => {
+    const number = lines.size + 1
+    const item = decodeItem(value)
+    if (Result.isFailure(item)) return invalid(line, `Item ${number}: ${item.failure.message.replaceAll(/\s+/gu, " ")}`)
+    const { custom_id: customId, vat_id: input } = item.success
+    const earlier = lines.get(customId)
+    if (earlier !== undefined) return invalid(line, `Item ${number}: the item on line ${earlier} has the same custom_id`)
+    if (number > batchItems.max) return invalid(line, `The upload has more than ${batchItems.max} items, the maximum of a batch`)
+    lines.set(customId, line)
+    read.push({ customId, input, ...more })
+    return done
+  }
   return {
-    add: (value: unknown): Read => {
-      const item = decodeItem(value)
-      if (Result.isFailure(item)) return Result.fail(`Item ${count + 1}: ${item.failure.message.replaceAll(/\s+/gu, " ")}`)
-      if (count === batchItems.max) return Result.fail(`The upload has more than ${batchItems.max} items, the maximum of a batch`)
-      count += 1
-      read.push({ customId: item.success.custom_id, input: item.success.vat_id })
-      return done
-    },
+    add,
     /** Returns and removes the collected items. */
     take: (): ReadonlyArray<BatchItem> => {
       const taken = read
       read = []
       return taken
     },
-    isEmpty: () => count === 0
+    isEmpty: () => lines.size === 0
   }
 }
 
 export const ndjsonReader: MakeReader = (add) => ({
-  line: (text) => {
-    if (text.trim() === "") return done
-    return Option.match(decodeJson(text), { onNone: () => Result.fail(notJson), onSome: add })
-  },
+  record: (text, line) =>
+    text.trim() === ""
+      ? done
+      : Option.match(decodeJson(text), { onNone: () => invalid(line, "Invalid JSON"), onSome: (value) => add(value, line) }),
   end: () => done
 })

@@ -94,7 +94,10 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   payload: [
     Schema.Struct({ items: Schema.Array(Item) }).annotate({ title: "BatchSubmission" }),
     text(ndjson, "One item per line"),
-    text(csv, "CSV in UTF-8, separated by commas or semicolons. The first line names the columns custom_id and vat_id")
+    text(
+      csv,
+      "CSV in UTF-8 (RFC 4180), separated by commas or semicolons. The first row names the columns; custom_id and vat_id are required, others are returned with the CSV results"
+    )
   ],
   headers: {
     prefer: Schema.optionalKey(
@@ -120,7 +123,7 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     identifier: "submitBatch",
     summary: "Validate many VAT IDs",
     description:
-      "Accepts 1 to 50,000 items, at most 20 MiB, and 1 KiB per line or 2 KiB per item in JSON. The batch is accepted or rejected as a whole; an error names the line and the problem. A malformed VAT ID " +
+      "Accepts 1 to 50,000 items, at most 20 MiB, and 2 KiB per item. The batch is accepted or rejected as a whole; an error names the line and the problem. Each `custom_id` occurs once. A malformed VAT ID " +
       "does not reject the batch: its item gets the result `invalid_format`. A VAT ID that occurs several times is validated and charged once. The batch counts as one " +
       "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota."
   })

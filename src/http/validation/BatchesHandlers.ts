@@ -3,7 +3,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
-import { quoted } from "#domain/kernel/CsvText.ts"
+import { quoted, unchanged } from "#domain/kernel/CsvText.ts"
 import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from "#domain/pending/Batch.ts"
 import { Batches } from "#domain/pending/Batches.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
@@ -15,7 +15,8 @@ import * as Errors from "#http/pipeline/Errors.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import { type BatchResultBody, defaultBatches, defaultResults } from "#http/validation/BatchesApi.ts"
-import { itemsOf, type InvalidUpload } from "#http/validation/BatchUpload.ts"
+import type { InvalidUpload } from "#http/validation/BatchItems.ts"
+import { makeItemsOf } from "#http/validation/BatchUpload.ts"
 import { maxWaitSeconds } from "#http/validation/PendingValidationsApi.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
@@ -42,6 +43,7 @@ const negotiated = { vary: "Accept" }
 const makeSubmit = Effect.gen(function* () {
   const { submit } = yield* Batches
   const { countCall } = yield* ValidateVatId
+  const itemsOf = yield* makeItemsOf
   const publicPath = basePath(yield* Site)
 
   return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined) {
@@ -71,11 +73,11 @@ const makeSubmit = Effect.gen(function* () {
   })
 })
 
-/** A text format of batch results: its first line, the line of a result, and its last line. */
+/** A text format of batch results: its first line, the line of a result, and its last line. `columns` are the additional columns. */
 interface LineFormat {
-  readonly first: string
-  readonly line: (result: BatchResult) => string
-  readonly last: (items: number, isComplete: boolean) => string
+  readonly first: (columns: ReadonlyArray<string>) => string
+  readonly line: (result: BatchResult, columns: ReadonlyArray<string>) => string
+  readonly last: (items: number, isComplete: boolean, columns: ReadonlyArray<string>) => string
 }
 
 /** Creates the functions that respond with results: with a page as JSON, or with all results as lines (NDJSON) or as a table (CSV). */
@@ -112,29 +114,36 @@ const makeResults = Effect.gen(function* () {
   const respondWith = (contentType: string, batch: BatchFacts, format: LineFormat) =>
     Effect.sync(() => {
       let [count, pending] = [0, 0]
+      let more: ReadonlyArray<string> = []
       const textOf = (result: BatchResult) => {
+        if (count === 0) more = result.columns
+        const first = count === 0 ? format.first(more) : ""
         count += 1
         if (result.status === "pending") pending += 1
-        return format.line(result)
+        return first + format.line(result, more)
       }
-      const last = Stream.suspend(() => Stream.make(format.last(count, count === batch.items && pending === 0)))
+      const last = Stream.sync(() => {
+        const end = format.last(count, count === batch.items && pending === 0, more)
+        return count === 0 ? format.first(more) + end : end
+      })
       const lines = Stream.map(Stream.chunks(allOf(batch)), (page) => page.map(textOf).join(""))
-      const body = Stream.make(format.first).pipe(Stream.concat(lines), Stream.concat(last))
+      const body = Stream.concat(lines, last)
       return HttpServerResponse.stream(Stream.encodeText(body), { contentType, headers: negotiated })
     })
 
   const lines = (batch: BatchFacts) =>
     respondWith(ndjson, batch, {
-      first: "",
+      first: () => "",
       line: (result) => `${JSON.stringify(bodyOf(result))}\n`,
       last: (items, complete) => `${JSON.stringify({ end: true, complete, items })}\n`
     })
 
   const table = (batch: BatchFacts) =>
     respondWith(`${csv}; charset=utf-8; header=present`, batch, {
-      first: `${columns.join(",")}\r\n`,
+      first: (more) => `${[...columns, ...more.map(unchanged)].join(",")}\r\n`,
       line: rowOf,
-      last: (_, complete) => `#end,,${complete ? "complete" : "incomplete"}${",".repeat(columns.length - 3)}\r\n`
+      last: (_, complete, more) =>
+        `#end,,${complete ? "complete" : "incomplete"}${",".repeat(columns.length + more.length - 3)}\r\n`
     })
 
   return { page, lines, table }
@@ -261,9 +270,11 @@ const columns = [
   "last_failure"
 ] as const
 
-const rowOf = (result: BatchResult): string => {
+/** Returns the row of a result. The cells of additional columns are the caller's own, so they are returned as they were sent. */
+const rowOf = (result: BatchResult, more: ReadonlyArray<string>): string => {
   const body = { ...bodyOf(result), last_failure: result.lastFailure?.code ?? null }
-  return `${columns.map((column) => cellOf(body[column] ?? "")).join(",")}\r\n`
+  const additional = more.map((_, index) => unchanged(result.additional[index] ?? ""))
+  return `${[...columns.map((column) => cellOf(body[column] ?? "")), ...additional].join(",")}\r\n`
 }
 
 const cellOf = (value: string | boolean) => (typeof value === "string" && value !== "" ? quoted(value) : String(value))

@@ -60,7 +60,7 @@ const beginUpload = Effect.fnUntraced(function* (key: string, ...headers: Readon
   const { baseUrl } = yield* RunningService.RunningService
   const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
   const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "content-type: application/x-ndjson"]
-  const lines = `${JSON.stringify(items[0])}\n`.repeat(600)
+  const lines = Array.from({ length: 600 }, (_, item) => `{"custom_id":"${item}","vat_id":"ATU10550001"}\n`).join("")
   yield* connection.send(`${[...head, "content-length: 100000", ...headers].join("\r\n")}\r\n\r\n${lines}`)
   return connection
 })
@@ -71,7 +71,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     function* () {
       const { get, newKey } = yield* RunningService.RunningService
       const key = yield* newKey
-      const lines = ["custom_id;vat_id", '"=one";ATU10550001', "two;NO123", "three;ATU 10550001", "four;ATU10550002"]
+      const rows = ['"=one";ATU10550001;=1+1;a', "-5;NO123;;b", '+49;ATU 10550001;"Köln\n""Süd""";c', "four;ATU10550002;#end,;d"]
+      const lines = ["custom_id;vat_id;My City;n", ...rows]
       const reply = yield* upload(key, "text/csv", `\u{feff}${lines.join("\r\n")}`)
       assert.strictEqual(reply.status, 202, reply.text)
       const id = yield* idOf(reply)
@@ -85,8 +86,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
       assert.containSubset(first.body, {
         data: [
           { custom_id: "=one", vat_id: "ATU10550001", status: "final", valid: true },
-          { custom_id: "two", vat_id: "NO123", status: "invalid_format" },
-          { custom_id: "three", vat_id: "ATU10550001", status: "final", valid: true }
+          { custom_id: "-5", vat_id: "NO123", status: "invalid_format" },
+          { custom_id: "+49", vat_id: "ATU10550001", status: "final", valid: true }
         ]
       })
       const { next_cursor } = yield* Schema.decodeUnknownEffect(Schema.Struct({ next_cursor: Schema.String }))(first.body)
@@ -96,8 +97,12 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
       assert.deepStrictEqual(ndjson.text.trimEnd().split("\n").length, 5)
       assert.match(ndjson.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
       const table = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
-      assert.match(table.text, /^custom_id,vat_id,status,[^\n]*\r\n"'=one","ATU10550001","final",true,/u)
-      assert.match(table.text, /\r\n#end,,complete,{6}\r\n$/u)
+      assert.match(
+        table.text,
+        /^custom_id,vat_id,status,[^\n]*,last_failure,"My City","n"\r\n"'=one","ATU10550001","final",true,/u
+      )
+      assert.match(table.text, /,"=1\+1","a"\r\n"-5",.*,"","b"\r\n"\+49",.*,"Köln\n""Süd""","c"\r\n"four",.*,"#end,","d"\r\n/u)
+      assert.match(table.text, /\r\n#end,,complete,{8}\r\n$/u)
       const usage = yield* get("/v1/usage", { key })
       assert.strictEqual(usage.headers["x-service-usage"], "2/100000")
       assert.containSubset((yield* get(path, { key })).body, { data: [{ batch_id: id }], next_cursor: null })
@@ -125,26 +130,26 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     const { newKey } = yield* RunningService.RunningService
     const key = yield* newKey
     const before = yield* countOf("events")
-    const good = '{"custom_id":"a","vat_id":"ATU10550001"}'
+    const good = (item: number) => `{"custom_id":"${item}","vat_id":"ATU10550001"}`
     const ndjson = "application/x-ndjson"
     const uploads = [
       [
         ndjson,
-        Array.from({ length: 1_200 }, () => good)
+        Array.from({ length: 1_200 }, (_, item) => good(item))
           .with(1_099, "{")
           .join("\n"),
         "line 1100"
       ],
       ["text/csv", 'custom_id,vat_id\na,"ATU', "line 2"],
       ["text/csv", Uint8Array.of(0xff, 0xfe, 0x61, 0), "line 1"],
-      ["application/json", `{"items":[${good},${good}`, "line 1"]
+      ["application/json", `{"items":[${good(1)},${good(2)}`, "line 1"]
     ] as const
     for (const [type, body, line] of uploads) {
       const reply = yield* upload(key, type, body)
       assertProblem(reply, "VALIDATION_ERROR")
       assert.include(reply.text, line)
     }
-    assertProblem(yield* upload(key, "text/plain", good), "UNSUPPORTED_MEDIA_TYPE")
+    assertProblem(yield* upload(key, "text/plain", good(1)), "UNSUPPORTED_MEDIA_TYPE")
     assertProblem(yield* upload(key, ndjson, `${" ".repeat(1_000)}\n`.repeat((21 * 1024 * 1024) / 1_000)), "PAYLOAD_TOO_LARGE")
     assert.deepStrictEqual([yield* countOf("events"), yield* countOf("uploads")], [before, 0])
   })
