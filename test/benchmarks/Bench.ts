@@ -37,6 +37,7 @@ import * as Audit from "#test/benchmarks/sections/Audit.ts"
 import * as Flat from "#test/benchmarks/sections/Flat.ts"
 import * as Fresh from "#test/benchmarks/sections/Fresh.ts"
 import * as Latency from "#test/benchmarks/sections/Latency.ts"
+import * as Light from "#test/benchmarks/sections/Light.ts"
 import * as LookUps from "#test/benchmarks/sections/LookUps.ts"
 import * as Mix from "#test/benchmarks/sections/Mix.ts"
 import * as Notary from "#test/benchmarks/sections/Notary.ts"
@@ -53,6 +54,7 @@ const sections = {
   mix: Effect.scoped(Mix.run),
   throughput: Effect.scoped(Throughput.run),
   latency: Effect.scoped(Latency.run),
+  light: Effect.scoped(Light.run),
   fresh: Effect.scoped(Fresh.run),
   pending: Effect.scoped(Pending.run),
   pipelining: Effect.scoped(Pipelining.run),

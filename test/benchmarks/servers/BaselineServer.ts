@@ -3,20 +3,24 @@
  * `fetch` and inserts one row per validation. It has no limits, retries, telemetry or verifiable log, and writes usage counters once a
  * second. It is tuned: a pool of ten connections, named prepared statements, schemas for requests and responses, no logger.
  *
- *     PGHOST=… node BaselineServer.ts <port> <base URL of VIES> <key>…      (`pg` reads the database's address from the environment)
+ *     node BaselineServer.ts <pg or emmett> <URL of the database> <port> <base URL of VIES> <key>…
+ *
+ * With `emmett` it appends each validation as an event to the stream of its key, by the event store Emmett.
  */
+import { isExpectedVersionConflictError } from "@event-driven-io/emmett"
+import { getPostgreSQLEventStore } from "@event-driven-io/emmett-postgresql"
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { createHash, randomUUID } from "node:crypto"
 import { Pool } from "pg"
 import * as BaselineSchemas from "#test/benchmarks/servers/BaselineSchemas.ts"
 import { isWellFormed, normalise } from "#test/benchmarks/servers/BaselineVatId.ts"
 
-const [port, viesBaseUrl, ...secrets] = process.argv.slice(2)
+const [store, connectionString = "", port, viesBaseUrl, ...secrets] = process.argv.slice(2)
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 const keys = new Map(secrets.map((secret) => [sha256(secret), randomUUID().toString()]))
 const monthlyLimit = 1_000_000_000
 
-const pool = new Pool({ max: 10 })
+const pool = new Pool({ connectionString, max: 10 })
 
 const tables = `CREATE TABLE IF NOT EXISTS events (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -112,6 +116,24 @@ const count = (keyId: string) => {
   pool.query({ ...addUsage, values }).catch(console.error)
 }
 
+type Insert = (keyId: string | null, vatId: string, data: Record<string, unknown>) => Promise<unknown>
+
+/** Inserts a row with a named prepared statement. */
+const insertRow: Insert = (keyId, vatId, data) =>
+  pool.query({ ...insertEvent, values: [randomUUID(), keyId, vatId, JSON.stringify(data)] })
+
+/** Appends an event to the stream of the key. Emmett fails if two appends change one stream at the same time, so it is repeated. */
+const appendEvent = (): Insert => {
+  const events = getPostgreSQLEventStore(connectionString)
+  const append = (stream: string, data: Record<string, unknown>): Promise<unknown> =>
+    events
+      .appendToStream(stream, [{ type: "VatIdVerified", data }])
+      .catch((error: unknown) => (isExpectedVersionConflictError(error) ? append(stream, data) : Promise.reject(error)))
+  return (keyId, _, data) => append(`key-${keyId ?? "none"}`, data)
+}
+
+const insert = store === "emmett" ? appendEvent() : insertRow
+
 interface Validation {
   readonly vatId: string
   readonly keyId: string | null
@@ -125,9 +147,8 @@ const record = ({ answer, cached, keyId, vatId }: Validation) => {
   const source = cached ? "cache" : "vies"
   // The full answer is stored once, with the live look-up.
   const stored = cached ? { valid: answer.valid } : answer
-  const data = JSON.stringify({ vat_id: vatId, source, request_id: requestId, ...stored })
   if (keyId !== null) count(keyId)
-  return pool.query({ ...insertEvent, values: [randomUUID(), keyId, vatId, data] }).then(() => ({
+  return insert(keyId, vatId, { vat_id: vatId, source, request_id: requestId, ...stored }).then(() => ({
     ...answer,
     vat_id: vatId,
     country_code: vatId.slice(0, 2),

@@ -78,21 +78,21 @@ export const service = Effect.fnUntraced(function* (url: Redacted.Redacted, chec
   return { port, pid, watched: yield* watchedOf(pid), exports: collector.exports }
 })
 
+/** What the baseline stores its events with: an INSERT by `pg`, or the event store Emmett. */
+export type BaselineStore = "pg" | "emmett"
+
 /** Starts the baseline (BaselineServer.ts). */
-export const baseline = Effect.fnUntraced(function* (url: Redacted.Redacted, keys: ReadonlyArray<string>) {
-  const { hostname, password, pathname, port: databasePort, username } = new URL(Redacted.value(url))
+export const baseline = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  keys: ReadonlyArray<string>,
+  store: BaselineStore = "pg"
+) {
   const port = yield* freePort
-  const env = {
-    PGHOST: hostname,
-    PGPORT: databasePort === "" ? "5432" : databasePort,
-    PGUSER: decodeURIComponent(username),
-    PGPASSWORD: decodeURIComponent(password),
-    PGDATABASE: pathname.slice(1),
-    NODE_ENV: "production"
-  }
   const { viesBaseUrl } = yield* Sandbox.Sandbox
   const { pid } = yield* launch(
-    Processes.program("servers/BaselineServer.ts", [String(port), viesBaseUrl, ...keys], env),
+    Processes.program("servers/BaselineServer.ts", [store, Redacted.value(url), String(port), viesBaseUrl, ...keys], {
+      NODE_ENV: "production"
+    }),
     port,
     "/"
   )
