@@ -3,9 +3,9 @@
  * the role `vatproof_service` if the login role is a member of that role.
  */
 import { PgClient } from "@effect/sql-pg"
-import { type Cause, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { Cause, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
 import { causeOf, codeOf } from "#infra/postgres/SqlErrorCause.ts"
 import * as PoolMetrics from "#infra/postgres/PoolMetrics.ts"
@@ -30,20 +30,24 @@ const sessionPlans = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "of
 export const serviceRole = "vatproof_service"
 
 /**
- * Opens a pool whose transactions fail as their body failed. On a lost connection ROLLBACK fails too, and the driver then turns the
- * typed failure of the body into a defect.
+ * Opens a pool whose transactions fail as their body failed, or with the typed error of the statement that ends them. On a lost
+ * connection ROLLBACK and RELEASE fail too, and the driver then turns all failures into defects.
  */
 const layerPool = (options: PgClient.PgPoolConfig) =>
   PgClient.layerFrom(
     Effect.map(PgClient.make(options), (client) => {
       const { withTransaction } = client
-      const withFailureOfBody = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+      const withTypedFailures = <A, E, R>(body: Effect.Effect<A, E, R>) =>
         Effect.suspend(() => {
           let failure: Cause.Cause<E> | undefined
           const noted = Effect.onError(body, (cause) => Effect.sync(() => void (failure = cause)))
-          return Effect.catchCause(withTransaction(noted), (cause) => Effect.failCause(failure ?? cause))
+          return Effect.catchCause(withTransaction(noted), (cause) => {
+            if (failure !== undefined) return Effect.failCause(failure)
+            const error = Cause.squash(cause)
+            return isSqlError(error) ? Effect.fail(error) : Effect.failCause(cause)
+          })
         })
-      return Object.assign(client, { withTransaction: withFailureOfBody })
+      return Object.assign(client, { withTransaction: withTypedFailures })
     })
   )
 
