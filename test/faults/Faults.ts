@@ -14,7 +14,7 @@ import { Console, Effect, Layer, Record, References, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { SecureRandom } from "effect/crypto"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
-import type { Outcome } from "#test/faults/Load.ts"
+import { isSuccess, type Outcome } from "#test/faults/Load.ts"
 import { ScenarioSkipped } from "#test/faults/Needs.ts"
 import type { Report, Trial } from "#test/faults/Scenario.ts"
 import * as Attacks from "#test/faults/scenarios/Attacks.ts"
@@ -34,6 +34,7 @@ const scenarios = {
   "disk-full": DatabaseStrained.diskFull,
   "disk-slow": DatabaseStrained.diskSlow,
   "connections-taken": DatabaseStrained.connectionsTaken,
+  "connections-ended": DatabaseStrained.connectionsEnded,
   "read-only": DatabaseStrained.readOnly,
   "pool-exhausted": DatabaseStrained.poolExhausted,
   failover: Failover.failover,
@@ -108,7 +109,7 @@ const textOf = (result: Report | Trial) =>
   ].join("\n")
 
 const loadOf = ({ count, outcomes }: Report) => [
-  row("phase", "requests", "200", "503", "other", "p50 ms", "p99 ms", "max ms"),
+  row("phase", "requests", "2xx", "503", "other", "p50 ms", "p99 ms", "max ms"),
   ...phases.map((phase) =>
     phaseRow(
       phase,
@@ -126,9 +127,9 @@ const phaseRow = (phase: string, outcomes: ReadonlyArray<Outcome>) => {
   return row(
     phase,
     String(outcomes.length),
-    String(countOf((status) => status === 200)),
+    String(countOf((status) => isSuccess({ status }))),
     String(countOf((status) => status === 503)),
-    String(countOf((status) => status !== 200 && status !== 503)),
+    String(countOf((status) => !isSuccess({ status }) && status !== 503)),
     quantile(0.5),
     quantile(0.99),
     quantile(1)

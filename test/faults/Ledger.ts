@@ -1,17 +1,17 @@
 /** Compares the log with the requests of a load, to find lost and duplicate events. */
-import { Effect, type Redacted, Schema } from "effect"
+import { Effect, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
-import type { Outcome } from "#test/faults/Load.ts"
+import { isSuccess, type Outcome } from "#test/faults/Load.ts"
 
 export interface Count {
-  /** Requests that returned 200. */
+  /** Requests that succeeded. */
   readonly acknowledged: number
   /** Acknowledged requests without an event. */
   readonly lost: number
-  /** Requests with more than one event, whether the request was acknowledged or not. */
+  /** Requests with more than one event of a type, whether the request was acknowledged or not. */
   readonly duplicates: number
-  /** Requests that did not return 200 although their event is stored, because their response was lost. */
+  /** Requests that did not succeed although their event is stored, because their response was lost. */
   readonly unacknowledged: number
   /** Inconsistencies of the log. */
   readonly defects: ReadonlyArray<string>
@@ -24,16 +24,27 @@ const LogState = Schema.Struct({
   events: Schema.Int,
   newest: Schema.Int,
   meters_wrong: Schema.Int,
-  streams_wrong: Schema.Int
+  streams_wrong: Schema.Int,
+  items: Schema.Int,
+  items_wrong: Schema.Int,
+  contacts_missing: Schema.Int
 })
+
+/** Types of the events that a request of the load stores. */
+const types = `'VatIdVerified', 'VatIdVerificationFailed', 'BatchAccepted', 'AccountRegistered', 'AccountSignedUp', 'EmailVerified',
+  'ApiKeyIssued', 'ApiKeyRotated'`
+
+/** Time within which a replica that was killed leaves its items to another one, and more. */
+const settledWithin = "90 seconds"
 
 const read = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findStored = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Stored,
-    execute: () => sql`SELECT metadata::jsonb ->> 'request_id' AS id, count(*)::int AS times FROM vatproof.events
-      WHERE type IN ('VatIdVerified', 'VatIdVerificationFailed') GROUP BY 1`
+    execute:
+      () => sql`SELECT id, max(times)::int AS times FROM (SELECT metadata::jsonb ->> 'request_id' AS id, type, count(*) AS times
+      FROM vatproof.events WHERE type IN (${sql.literal(types)}) GROUP BY 1, 2) AS e GROUP BY 1`
   })
   const findLogState = SqlSchema.findOne({
     Request: Schema.Void,
@@ -45,16 +56,34 @@ const read = Effect.gen(function* () {
         FULL JOIN vatproof.meters m USING (meter_id) WHERE coalesce(e.units, 0) <> coalesce(m.used, 0))::int AS meters_wrong,
       (SELECT count(*) FROM (SELECT stream_id, count(*) AS events, max(version) AS newest FROM vatproof.events GROUP BY 1) e
         FULL JOIN vatproof.streams s USING (stream_id)
-        WHERE e.events IS DISTINCT FROM s.version OR e.newest IS DISTINCT FROM s.version)::int AS streams_wrong`
+        WHERE e.events IS DISTINCT FROM s.version OR e.newest IS DISTINCT FROM s.version)::int AS streams_wrong,
+      (SELECT count(*) FROM vatproof.tasks)::int AS items,
+      (SELECT count(*) FROM vatproof.tasks t LEFT JOIN (SELECT causation_id, count(*) AS events, sum(units) AS units FROM vatproof.events
+        WHERE causation_id IS NOT NULL GROUP BY 1) e ON e.causation_id = t.task_id
+        WHERE coalesce(e.events, 0) <> (t.state = 'final')::int OR coalesce(e.units, 0) <> (t.state = 'final')::int)::int AS items_wrong,
+      (SELECT count(*) FROM vatproof.accounts a LEFT JOIN vatproof.contacts c USING (account_id) WHERE c.account_id IS NULL)::int
+        AS contacts_missing`
   })
   return { stored: yield* findStored(undefined), log: yield* findLogState(undefined) }
 })
+
+/** Waits until each item of the accepted batches has its answer. Fails if an item is still open after `settledWithin`. */
+export const settled = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const open = Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) =>
+      sql`SELECT FROM vatproof.uploads WHERE batch_id IS NOT NULL UNION ALL SELECT FROM vatproof.tasks WHERE closed_by IS NULL`
+  )
+  yield* Effect.repeat(open, { until: (rows) => rows.length === 0, schedule: Schedule.spaced("200 millis") }).pipe(
+    Effect.provide(Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
+  )
+}, Effect.timeout(settledWithin))
 
 /** Counts the events in the database of `url`, as its administrator. */
 export const count = Effect.fnUntraced(function* (url: Redacted.Redacted, outcomes: ReadonlyArray<Outcome>) {
   const { stored, log } = yield* Effect.provide(read, Postgres.layerAdministrator({ url, maxConnections: 1 }), { local: true })
   const times = new Map(stored.map((row) => [row.id, row.times]))
-  const acknowledged = outcomes.filter(({ status }) => status === 200)
+  const acknowledged = outcomes.filter(isSuccess)
   const sent = new Set(outcomes.map(({ id }) => id))
   const acknowledgedIds = new Set(acknowledged.map(({ id }) => id))
   const result: Count = {
@@ -68,6 +97,8 @@ export const count = Effect.fnUntraced(function* (url: Redacted.Redacted, outcom
         ? []
         : [`positions are not dense: ${log.events} events up to ${log.newest}, next is ${log.head}`]),
       ...(log.meters_wrong === 0 ? [] : [`${log.meters_wrong} meters differ from the sum of their events`]),
+      ...(log.items_wrong === 0 ? [] : [`${log.items_wrong} of ${log.items} items have not exactly one charged answer`]),
+      ...(log.contacts_missing === 0 ? [] : [`${log.contacts_missing} accounts have no contact`]),
       ...(log.streams_wrong === 0 ? [] : [`${log.streams_wrong} streams have a version that differs from their number of events`])
     ]
   }

@@ -90,12 +90,17 @@ export const run = Effect.fnUntraced(function* <E, R>({ baseUrl, database, fault
   const recoveredMs = yield* load.recovered
   yield* load.phase("after")
   const outcomes = yield* Effect.delay(load.stop, steadyDuration)
+  yield* Ledger.settled(database())
   const count = yield* Ledger.count(database(), outcomes)
   const report: Report = {
     outcomes,
     count,
-    claims: [...claimsOf(count), yield* audit(database()), undisturbed(outcomes)],
-    notes: [`the first successful request started and ended within ${recoveredMs} ms after the fault`, ...notes]
+    claims: [...claimsOf(count), yield* audit(database()), undisturbed(outcomes), withoutDefect(outcomes)],
+    notes: [
+      `the first successful validation started and ended within ${recoveredMs} ms after the fault`,
+      transactionsOf(outcomes),
+      ...notes
+    ]
   }
   return report
 })
@@ -112,22 +117,40 @@ export const claimsOf = (count: Ledger.Count): ReadonlyArray<Claim> => [
 
 const undisturbed = (outcomes: ReadonlyArray<Load.Outcome>): Claim => {
   const failed = outcomes.filter(
-    ({ endedIn, phase, status }) => phase === endedIn && (phase === "before" || phase === "after") && status !== 200
+    ({ endedIn, phase, status }) => phase === endedIn && (phase === "before" || phase === "after") && !Load.isSuccess({ status })
   )
   return {
-    statement: `before and after the fault every request returns 200 (${failed.length} did not)`,
+    statement: `before and after the fault every request succeeds (${kindsOf(failed)})`,
     holds: failed.length === 0
   }
 }
 
-/** Claims that each request returned 200, or 503 with Retry-After. */
+const withoutDefect = (outcomes: ReadonlyArray<Load.Outcome>): Claim => {
+  const failed = outcomes.filter(({ status }) => status === 500)
+  return { statement: `no response is a 500 (${kindsOf(failed)})`, holds: failed.length === 0 }
+}
+
+/** Describes failed requests by kind, status and error code. */
+const kindsOf = (failed: ReadonlyArray<Load.Outcome>) =>
+  failed.length === 0
+    ? "none failed"
+    : Object.entries(Arr.groupBy(failed, ({ code, kind, phase, status }) => `${kind} in ${phase}: ${status} ${code}`))
+        .map(([words, { length }]) => `${length} ${words}`)
+        .join(", ")
+
+const transactionsOf = (outcomes: ReadonlyArray<Load.Outcome>) => {
+  const kinds = Object.entries(Arr.groupBy(outcomes, ({ kind }) => kind)).filter(([kind]) => kind !== "validation")
+  const words = kinds.map(([kind, all]) => `${all.filter(Load.isSuccess).length} of ${all.length} ${kind}`)
+  return `succeeded transactions: ${words.toSorted().join(", ")}`
+}
+
+/** Claims that each request succeeded, or got 503 with Retry-After. */
 export const succeededOrRejected = (report: Report): Claim => {
   const isRejection = ({ code, hasRetryAfter, status }: Load.Outcome) =>
     status === 503 && code === "SERVICE_UNAVAILABLE" && hasRetryAfter
-  const others = report.outcomes.filter((outcome) => outcome.status !== 200 && !isRejection(outcome))
-  const kinds = Arr.dedupe(others.map(({ code, status }) => `${status} ${code}`)).join(", ")
+  const others = report.outcomes.filter((outcome) => !Load.isSuccess(outcome) && !isRejection(outcome))
   return {
-    statement: `every request returns 200, or 503 SERVICE_UNAVAILABLE with Retry-After${others.length === 0 ? "" : ` (${others.length} got ${kinds})`}`,
+    statement: `every request succeeds, or gets 503 SERVICE_UNAVAILABLE with Retry-After (${kindsOf(others)})`,
     holds: others.length === 0
   }
 }
@@ -145,14 +168,16 @@ export const rejectedWithin = (report: Report, limitMs: number): Claim => {
   return { statement: `${rejected.length} rejections took at most ${longest} ms (limit ${limitMs})`, holds: longest <= limitMs }
 }
 
-/** Claims that every request returned 200. */
+/** Claims that every request succeeded. */
 export const allSucceeded = (report: Report): Claim => {
-  const failed = report.outcomes.filter(({ status }) => status !== 200)
-  const kinds = Arr.dedupe(failed.map(({ phase, status }) => `${status} in ${phase}`)).join(", ")
-  return {
-    statement: `all ${report.outcomes.length} requests return 200${failed.length === 0 ? "" : ` (${failed.length} did not: ${kinds})`}`,
-    holds: failed.length === 0
-  }
+  const failed = report.outcomes.filter((outcome) => !Load.isSuccess(outcome))
+  return { statement: `all ${report.outcomes.length} requests succeed (${kindsOf(failed)})`, holds: failed.length === 0 }
+}
+
+/** Claims that each response is a success, while requests may get no response. */
+export const answeredOrLost = (report: Report): Claim => {
+  const failed = report.outcomes.filter((outcome) => outcome.status !== null && !Load.isSuccess(outcome))
+  return { statement: `every response is a success (${kindsOf(failed)})`, holds: failed.length === 0 }
 }
 
 export const withClaims = (report: Report, ...claims: ReadonlyArray<Claim>): Report => ({

@@ -1,5 +1,5 @@
 /** Postgres runs with a fault: disk full or slow, no connections left, read-only, or the log locked by another session. */
-import { Array as Arr, Effect, Fiber, FileSystem, Record, Redacted } from "effect"
+import { Array as Arr, Effect, Fiber, FileSystem, Record, Redacted, Schedule } from "effect"
 import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -110,6 +110,26 @@ export const connectionsTaken = Effect.gen(function* () {
       "ALTER ROLE login CONNECTION LIMIT 0",
       "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'login'"
     ).pipe(Effect.andThen(Effect.delay(psql("ALTER ROLE login CONNECTION LIMIT -1"), "15 seconds")), Effect.as([]))
+  })
+  return Scenario.withClaims(
+    report,
+    Scenario.succeededOrRejected(report),
+    Scenario.rejectedWithin(report, rejectionMs),
+    Scenario.hadEffect(report)
+  )
+})
+
+/** The connections of the service are ended every 150 ms for 15 s. */
+export const connectionsEnded = Effect.gen(function* () {
+  const server = yield* PostgresServer.make()
+  const replica = yield* Scenario.replica(server.url)
+  const end = psqlOn(server)("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'vatproof'")
+  const report = yield* Scenario.run({
+    name: "ended",
+    baseUrl: replica.baseUrl,
+    key: yield* replica.newKey,
+    database: () => server.url,
+    fault: Effect.repeat(end, Schedule.fixed("150 millis")).pipe(Effect.timeoutOption("15 seconds"), Effect.as([]))
   })
   return Scenario.withClaims(
     report,

@@ -1,5 +1,6 @@
 /** A primary and its synchronous standby. Both must have every acknowledged write. */
 import { Effect, MutableRef, Redacted } from "effect"
+import * as Load from "#test/faults/Load.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
@@ -66,7 +67,7 @@ export const standbyAway = Effect.gen(function* () {
     )
     return (
       phase === "fault" &&
-      status === 200 &&
+      Load.isSuccess({ status }) &&
       startedMs + durationMs > faultBegan + 1_000 &&
       startedMs + durationMs < faultBegan + 18_000
     )

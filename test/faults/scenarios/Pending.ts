@@ -1,5 +1,5 @@
 /** Pending validations and the items of a batch survive kills of workers, replicas and Postgres, and outages of the sources. */
-import { Effect, Exit, Fiber, Random, type Redacted, Schedule, Schema, Scope } from "effect"
+import { Effect, Exit, Fiber, MutableRef, Random, type Redacted, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
@@ -96,6 +96,9 @@ export const pending = Effect.gen(function* () {
   const workers = yield* makeReplica(server.url, ["--workers", "2"])
   const key = yield* single.replica().newKey
   const killed = { replica: 0, worker: 0, postgres: 0 }
+  const defects = MutableRef.make(0)
+  /** Counts the responses with status 500, which a client repeats like any other failure. */
+  const noted = ({ status }: { readonly status: number }) => Effect.sync(() => status === 500 && MutableRef.increment(defects))
 
   // The client retries failed requests, which the idempotency key makes safe.
   const submit = (index: number) =>
@@ -109,6 +112,7 @@ export const pending = Effect.gen(function* () {
         }
       )
     ).pipe(
+      Effect.tap(noted),
       Effect.filterOrFail(({ status }) => status === 200 || status === 202),
       Effect.retry(retrySchedule),
       Effect.flatMap(({ body }) => decodeId(body)),
@@ -118,6 +122,7 @@ export const pending = Effect.gen(function* () {
   const submitBatch = Effect.suspend(() =>
     workers.replica().post("/v1/batches", batch, { key, headers: { "idempotency-key": "the list" } })
   ).pipe(
+    Effect.tap(noted),
     Effect.filterOrFail(({ status }) => status === 202),
     Effect.retry(retrySchedule),
     Effect.flatMap(({ body }) => decodeBatch(body)),
@@ -183,6 +188,7 @@ export const pending = Effect.gen(function* () {
         statement: `every validation has exactly one charged event (${settled.once})`,
         holds: settled.once === tasks + items && settled.units === tasks + items
       },
+      { statement: `no response is a 500 (${defects.current} were)`, holds: defects.current === 0 },
       yield* Scenario.audit(server.url)
     ]
   }
