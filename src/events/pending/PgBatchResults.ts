@@ -1,17 +1,18 @@
 /** Reads the results of a batch from its items, their answers, and the personal documents. */
-import { Effect, Schema } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { batchItems, BatchItemsAccepted, type BatchResult } from "#domain/pending/Batch.ts"
-import { ValidationState } from "#domain/validation/ValidationTask.ts"
+import { batchItems, BatchItemsAccepted, BatchItemsCancelled, type BatchResult } from "#domain/pending/Batch.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { computedId, ValidationState } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
-import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import { failureOf, namesIn } from "#events/pending/PgValidationReader.ts"
+import * as TaskEvents from "#events/pending/TaskEvents.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
-import { StoredEvent } from "#events/store/StoredEvent.ts"
+import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
@@ -26,53 +27,40 @@ const Task = Schema.Struct({
   failure: Schema.NullOr(Schema.String)
 })
 
-const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
-  // LIMIT 1 keeps the planner from a join that reads the whole log.
-  const at = sql`CROSS JOIN LATERAL (SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId} AND position = l.position LIMIT 1) AS e`
-  const columns = sql.literal(StoredEvent.columnsOf("e"))
-  return {
-    findAt: SqlSchema.findAll({
-      Request: Schema.Array(Schema.Int),
-      Result: StoredEvent,
-      execute: (positions) =>
-        sql`SELECT ${columns} FROM unnest(${sqlArray(positions.map(BigInt), elementType.int8)}) AS l(position) ${at}`
-    }),
-    /** Finds `count` chunks of a batch from the chunk number `first` on. Chunks are stored in order. */
-    findChunks: SqlSchema.findAll({
-      Request: Schema.Struct({ batchId: Schema.String, first: Schema.Int, count: Schema.Int }),
-      Result: StoredEvent,
-      execute: ({ batchId, count, first }) => sql`SELECT ${columns} FROM (SELECT position FROM vatproof.listed
-          WHERE log_id = ${logId} AND list = ${`batch-${batchId}`} ORDER BY position OFFSET ${first} LIMIT ${count}) AS l ${at}
-        ORDER BY e.position`
-    }),
-    findTasks: SqlSchema.findAll({
-      Request: Schema.Struct({ batchId: Schema.String, items: Schema.Array(Schema.Int) }),
-      Result: Task,
-      execute: ({ batchId, items }) => sql`SELECT t.item, t.state, t.closed_by, t.failure
-        FROM unnest(${sqlArray(items, elementType.int4)}) AS u(item) CROSS JOIN LATERAL (
-          SELECT item, state, closed_by, failure FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid AND item = u.item LIMIT 1) AS t`
-    })
-  }
-})
+type Task = typeof Task.Type
 
-/** Creates a function that returns the answers of events by position. An event that repeats a cached answer names the event with the answer. */
+const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /** Finds the positions of `count` chunks of a batch from the chunk number `first` on. Chunks are stored in order. */
+  findChunks: SqlSchema.findAll({
+    Request: Schema.Struct({ batchId: Schema.String, first: Schema.Int, count: Schema.Int }),
+    Result: Schema.Struct({ position: Schema.BigInt }),
+    execute: ({ batchId, count, first }) => sql`SELECT position FROM vatproof.listed
+      WHERE log_id = ${logId} AND list = ${`batch-${batchId}`} ORDER BY position OFFSET ${first} LIMIT ${count}`
+  }),
+  findTasks: SqlSchema.findAll({
+    Request: Schema.Struct({ batchId: Schema.String, items: Schema.Array(Schema.Int) }),
+    Result: Task,
+    execute: ({ batchId, items }) => sql`SELECT t.item, t.state, t.closed_by, t.failure
+      FROM unnest(${sqlArray(items, elementType.int4)}) AS u(item) CROSS JOIN LATERAL (
+        SELECT item, state, closed_by, failure FROM vatproof.tasks WHERE batch_id = ${batchId}::uuid AND item = u.item LIMIT 1) AS t`
+  })
+}))
+
+/** Creates a function that returns the answers in events by position. An event that repeats a cached answer names the event with the answer. */
 const makeAnswers = Effect.gen(function* () {
-  const { findAt } = yield* makeQueries
-  const { verified } = yield* SignedLeaves.make
+  const events = yield* TaskEvents.make
   const documentsOf = yield* PersonalDocument.makeVerified
-  const eventsAt = (positions: ReadonlyArray<number>) =>
-    Effect.flatMap(findAt([...new Set(positions)]).pipe(QueryPolicy.withRetry(retryFor)), verified)
 
-  return Effect.fnUntraced(function* (positions: ReadonlyArray<number>) {
-    const closings = yield* Effect.forEach(yield* eventsAt(positions), (event) =>
-      Effect.map(decodeVerified(event.data), (data) => ({ event, data }))
+  return Effect.fnUntraced(function* (closings: ReadonlyArray<StoredEvent>) {
+    const answers = yield* Effect.forEach(
+      closings.filter(({ type }) => type === VatIdVerified.type),
+      (event) => Effect.map(decodeVerified(event.data), (data) => ({ event, data }))
     )
-    const holders = yield* eventsAt(closings.map(({ data, event }) => data.answer_position ?? event.position))
+    const holders = yield* events.at(answers.map(({ data, event }) => BigInt(data.answer_position ?? event.position)))
     const documents = yield* documentsOf(holders)
-    const holderAt = new Map(holders.map((event) => [event.position, event]))
     return new Map(
-      yield* Effect.forEach(closings, ({ data, event }) => {
-        const holder = holderAt.get(data.answer_position ?? event.position) ?? event
+      yield* Effect.forEach(answers, ({ data, event }, index) => {
+        const holder = holders[index] ?? event
         return Effect.map(namesIn(holder, documents.get(holder.position) ?? null), (names) => {
           const { answered_at, served, source, valid } = data
           return [event.position, { answer: { source, valid, answered_at, ...names }, served }] as const
@@ -100,30 +88,43 @@ const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: st
 })
 
 export const make = Effect.gen(function* () {
+  const crypto = yield* Crypto
+  const events = yield* TaskEvents.make
   const queries = yield* makeQueries
-  const answersAt = yield* makeAnswers
-  const { verified } = yield* SignedLeaves.make
+  const answersOf = yield* makeAnswers
   const documentsOf = yield* PersonalDocument.makeVerified
-  const chunkOf = (item: number) => Math.floor(item / batchItems.chunk)
+  const firstOf = (item: number) => item - (item % batchItems.chunk)
 
-  /** Returns the results of up to `limit` items of a batch, from the item number `first` on. */
+  const isClosedBy = (event: StoredEvent, batchId: string, { item, state }: Task, vatId: string | null | undefined) =>
+    state === "cancelled" && event.type === BatchItemsCancelled.type
+      ? TaskEvents.isOfChunk(event, BatchItemsCancelled.type, batchId, firstOf(item))
+      : TaskEvents.isClosedBy(event, { id: computedId(crypto, "item", batchId, String(item)), vatId: vatId ?? "", state })
+
+  /** Returns the results of up to `limit` items of a batch, from the item number `first` on. Refuses rows that contradict their events. */
   return Effect.fn("PgBatchResults.results")(function* (batchId: string, first: number, limit: number) {
     const end = first + limit
-    const range = { batchId, first: chunkOf(first), count: chunkOf(end - 1) - chunkOf(first) + 1 }
-    const chunks = yield* verified(yield* queries.findChunks(range).pipe(QueryPolicy.withRetry(retryFor)))
+    const start = firstOf(first)
+    const range = { batchId, first: start / batchItems.chunk, count: (firstOf(end - 1) - start) / batchItems.chunk + 1 }
+    const listed = yield* queries.findChunks(range).pipe(QueryPolicy.withRetry(retryFor))
+    const chunks = yield* events.at(listed.map(({ position }) => position))
+    for (const [index, event] of chunks.entries())
+      if (!TaskEvents.isOfChunk(event, BatchItemsAccepted.type, batchId, start + index * batchItems.chunk))
+        return yield* events.refuse(event.position)
     const documents = yield* documentsOf(chunks)
     const all = yield* Effect.forEach(chunks, (event) => chunkItems(event, documents.get(event.position) ?? null))
     const sent = all.flat().filter(({ item }) => item >= first && item < end)
-    const items = [...new Set(sent.flatMap(({ task, vatId }) => (vatId === null ? [] : [task])))]
-    const tasks = yield* queries.findTasks({ batchId, items }).pipe(QueryPolicy.withRetry(retryFor))
+    const vatIds = new Map(sent.flatMap(({ task, vatId }) => (vatId === null ? [] : [[task, vatId] as const])))
+    const tasks = yield* queries.findTasks({ batchId, items: [...vatIds.keys()] }).pipe(QueryPolicy.withRetry(retryFor))
+    if (tasks.length !== vatIds.size) return yield* events.refuse(listed[0]?.position ?? -1)
+    const closed = tasks.filter(({ closed_by }) => closed_by !== null)
+    const closings = yield* events.at(closed.flatMap(({ closed_by }) => closed_by ?? []))
+    for (const [task, event] of Arr.zip(closed, closings))
+      if (!isClosedBy(event, batchId, task, vatIds.get(task.item))) return yield* events.refuse(event.position)
+    const answers = yield* answersOf(closings)
     const byItem = new Map(tasks.map((task) => [task.item, task]))
-    const answers = yield* answersAt(
-      tasks.flatMap(({ closed_by, state }) => (state === "final" && closed_by !== null ? [Number(closed_by)] : []))
-    )
     return sent.map(({ input, own, task: item, vatId }): BatchResult => {
-      if (vatId === null) return { ...noResult, ...own, vatId: input, status: "invalid_format" }
       const task = byItem.get(item)
-      if (task === undefined) return { ...noResult, ...own, vatId, status: "pending" }
+      if (vatId === null || task === undefined) return { ...noResult, ...own, vatId: input, status: "invalid_format" }
       const closing = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
       const lastFailure = task.state === "pending" ? failureOf(task.failure) : null
       const isCached = closing !== undefined && closing.served !== "live"

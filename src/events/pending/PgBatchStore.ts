@@ -1,14 +1,16 @@
 /** Reads batches from vatproof.batches, and the states of their items from vatproof.tasks. */
-import { Array as Arr, Effect, Exit, Layer, Option, Schema } from "effect"
+import { Array as Arr, DateTime, Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { BatchCancelled, type BatchFacts, type TaskCounts } from "#domain/pending/Batch.ts"
+import { BatchAccepted, BatchCancelled, type BatchFacts, type TaskCounts } from "#domain/pending/Batch.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { computedId, ValidationState } from "#domain/validation/ValidationTask.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
+import * as TaskEvents from "#events/pending/TaskEvents.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
 
@@ -19,14 +21,7 @@ const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/u
 const Row = Schema.Struct({
   batch_id: Schema.String,
   position: Schema.BigInt,
-  account_id: Schema.String,
   key_id: Schema.String,
-  items: Schema.Int,
-  malformed: Schema.Int,
-  duplicates: Schema.Int,
-  request_hash: Schema.NullOr(Schema.String),
-  accepted_at: Schema.DateTimeUtcFromDate,
-  expires_at: Schema.DateTimeUtcFromDate,
   cancelled_by: Schema.NullOr(Schema.BigInt)
 })
 
@@ -112,19 +107,29 @@ const makeGrouped = Effect.fnUntraced(function* ({ findCounts, findOpen }: Effec
   return { isOpen, count }
 })
 
-const factsOf = (row: typeof Row.Type): BatchFacts => ({
-  batchId: row.batch_id,
-  keyId: row.key_id,
-  accountId: row.account_id,
-  position: Number(row.position),
-  items: row.items,
-  malformed: row.malformed,
-  duplicates: row.duplicates,
-  requestHash: row.request_hash,
-  acceptedAt: row.accepted_at,
-  expiresAt: row.expires_at,
-  isCancelled: row.cancelled_by !== null
-})
+const decodeAccepted = Catalogue.decoder(BatchAccepted)
+
+/** Creates a function that returns the facts about batches from their events. Refuses a row that contradicts its events. */
+const makeFacts = Effect.map(TaskEvents.make, (events) =>
+  Effect.fnUntraced(function* (rows: ReadonlyArray<typeof Row.Type>) {
+    const accepted = yield* events.at(rows.map(({ position }) => position))
+    const cancelled = yield* events.at(rows.map(({ cancelled_by, position }) => cancelled_by ?? position))
+    return yield* Effect.forEach(
+      Arr.zip(rows, Arr.zip(accepted, cancelled)),
+      Effect.fnUntraced(function* ([{ batch_id: batchId, cancelled_by, key_id: keyId, position }, [event, cancelling]]) {
+        const isCancelled = cancelling.type === BatchCancelled.type && cancelling.data.includes(`"batch_id":"${batchId}"`)
+        if (event.event_id !== batchId || event.type !== BatchAccepted.type || isCancelled !== (cancelled_by !== null))
+          return yield* events.refuse(position)
+        const { account_id, duplicates, expires_at, items, key_id, malformed, request_hash } = yield* decodeAccepted(event.data)
+        if (key_id !== keyId) return yield* events.refuse(position)
+        const counts = { items, malformed, duplicates }
+        const times = { acceptedAt: DateTime.toUtc(DateTime.makeUnsafe(event.occurred_at)), expiresAt: expires_at }
+        const facts = { batchId, keyId, accountId: account_id, position: event.position, requestHash: request_hash, isCancelled }
+        return { ...facts, ...counts, ...times } satisfies BatchFacts
+      })
+    )
+  })
+)
 
 const countsOf = (rows: ReadonlyArray<typeof Count.Type>): TaskCounts => {
   const sum = (predicate: (row: typeof Count.Type) => boolean) =>
@@ -144,12 +149,15 @@ const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
   const queries = yield* makeQueries
+  const factsOf = yield* makeFacts
   const { count, isOpen } = yield* makeGrouped(queries)
 
   const find = Effect.fn("PgBatchStore.find")(function* (keyId: string, batchId: string) {
     if (!uuid.test(batchId)) return null
     const row = yield* queries.find(batchId).pipe(QueryPolicy.withRetry(retryFor))
-    return Option.isSome(row) && row.value.key_id === keyId ? factsOf(row.value) : null
+    if (Option.isNone(row) || row.value.key_id !== keyId) return null
+    const [batch = null] = yield* factsOf([row.value])
+    return batch
   })
 
   const cancel = Effect.fn("PgBatchStore.cancel")(function* ({ accountId, batchId, keyId }: BatchFacts) {
@@ -167,7 +175,7 @@ const make = Effect.gen(function* () {
   return BatchStore.of({
     find,
     page: (keyId, before, limit) =>
-      Effect.map(queries.findPage({ keyId, before, limit }).pipe(QueryPolicy.withRetry(retryFor)), (rows) => rows.map(factsOf)),
+      Effect.flatMap(queries.findPage({ keyId, before, limit }).pipe(QueryPolicy.withRetry(retryFor)), factsOf),
     countOpen: (keyId, limit) =>
       Effect.map(queries.countOpen({ keyId, limit }).pipe(QueryPolicy.withRetry(retryFor)), ({ count }) => Number(count)),
     count,

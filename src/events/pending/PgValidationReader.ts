@@ -1,5 +1,5 @@
 /** Reads accepted validations from vatproof.tasks, and their answers from the events and personal documents. */
-import { DateTime, Effect, Exit, Layer, Option, Result, Schema } from "effect"
+import { Array as Arr, DateTime, Effect, Exit, Layer, Option, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 import { ConfirmationRefused, ReceiptIssued, wholeReceipt } from "#domain/receipts/Receipt.ts"
@@ -18,10 +18,9 @@ import * as VatIds from "#domain/vat/VatId.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import * as EventLine from "#events/store/EventLine.ts"
-import { EventStore } from "#events/store/EventStore.ts"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
-import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import * as TaskEvents from "#events/pending/TaskEvents.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -85,28 +84,17 @@ export const namesIn = Effect.fnUntraced(function* ({ type }: StoredEvent, docum
   return { company_name, company_address }
 })
 
-/**
- * Creates two functions. The first returns the event at a position. The second returns the outcome of the validation that the event
- * at a position closed.
- */
-const makeAnswers = Effect.gen(function* () {
-  const events = yield* EventStore
-  const { verified } = yield* SignedLeaves.make
+/** Creates a function that returns the outcome of a validation from the event that closed it. */
+const makeOutcome = Effect.gen(function* () {
+  const events = yield* TaskEvents.make
   const documentsOf = yield* PersonalDocument.makeVerified
-
-  const at = Effect.fnUntraced(function* (position: number) {
-    const [event] = yield* verified(yield* events.read(position, 1))
-    return event === undefined
-      ? yield* Effect.die(`The log has no event at position ${position}, although a stored row refers to it`)
-      : event
-  })
 
   const documentOf = (event: StoredEvent) =>
     Effect.map(documentsOf([event]), (documents) => documents.get(event.position) ?? null)
 
   const ofVerified = Effect.fnUntraced(function* (event: StoredEvent) {
     const { answer, answer_position, answered_at, served, source, valid, vat_id } = yield* decodeVerified(event.data)
-    const holder = answer_position === null ? event : yield* at(answer_position)
+    const [holder = event] = yield* events.at(answer_position === null ? [] : [BigInt(answer_position)])
     const names = yield* namesIn(holder, yield* documentOf(holder))
     const shown: CachedAnswer = { source, valid, answered_at, ...names }
     const consultationNumber = answer?.consultation_number ?? null
@@ -129,10 +117,9 @@ const makeAnswers = Effect.gen(function* () {
     return validation
   })
 
-  /** Returns the outcome of a validation from its closing event: the answer, or the reason why it has no answer. */
-  const outcomeAt = Effect.fnUntraced(function* (position: number) {
-    const event = yield* at(position)
-    switch (event.type) {
+  /** Returns the answer, or the reason why the validation has no answer. An open validation has neither. */
+  return Effect.fnUntraced(function* (event: StoredEvent | undefined) {
+    switch (event?.type) {
       case VatIdVerified.type:
         return { validation: yield* ofVerified(event), reason: null }
       case ReceiptIssued.type:
@@ -145,8 +132,6 @@ const makeAnswers = Effect.gen(function* () {
         return { validation: null, reason: null }
     }
   })
-
-  return { at, outcomeAt }
 })
 
 /** Parses a stored VAT ID. A malformed VAT ID is a defect, because only valid VAT IDs are stored. */
@@ -216,8 +201,17 @@ const summaryOf = (row: Row): ValidationSummary => ({
   nextAttemptAt: DateTime.min(row.due_at, row.expires_at)
 })
 
+/** Returns true if the event accepted the task of the row. Compares texts of canonical JSON, like `isClosedBy`. */
+const isAcceptedBy = ({ accepted_at, key_id, task_id, vat_id }: Row, { data, event_id, occurred_at, type }: StoredEvent) =>
+  type === ValidationAccepted.type &&
+  event_id === task_id &&
+  data.includes(`"key_id":"${key_id}"`) &&
+  data.endsWith(`"vat_id":"${vat_id}"}`) &&
+  DateTime.toEpochMillis(DateTime.makeUnsafe(occurred_at)) === DateTime.toEpochMillis(accepted_at)
+
 const make = Effect.gen(function* () {
-  const answers = yield* makeAnswers
+  const outcomeOf = yield* makeOutcome
+  const events = yield* TaskEvents.make
   const queries = yield* makeQueries
 
   const rowOf = Effect.fnUntraced(function* (keyId: string, validationId: string) {
@@ -226,18 +220,32 @@ const make = Effect.gen(function* () {
     return row?.key_id === keyId ? row : undefined
   })
 
+  /** Returns the events that accepted and closed the tasks of rows. Refuses a row that contradicts its events. */
+  const eventsOf = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
+    const accepted = yield* events.at(rows.map(({ position }) => position))
+    for (const [row, event] of Arr.zip(rows, accepted)) if (!isAcceptedBy(row, event)) return yield* events.refuse(row.position)
+    const closed = rows.filter(({ closed_by }) => closed_by !== null)
+    const closings = yield* events.at(closed.flatMap(({ closed_by }) => closed_by ?? []))
+    for (const [{ state, task_id: id, vat_id: vatId }, event] of Arr.zip(closed, closings))
+      if (!TaskEvents.isClosedBy(event, { id, vatId, state })) return yield* events.refuse(event.position)
+    return { accepted, closings }
+  })
+
   const find = Effect.fn("PgValidationReader.find")(function* (keyId: string, validationId: string) {
     const row = yield* rowOf(keyId, validationId)
     if (row === undefined) return Option.none<ValidationRecord>()
-    const event = yield* answers.at(Number(row.position))
-    const { request_hash } = yield* decodeAccepted(event.data)
-    const metadata = decodeMetadata(EventLine.readJson(event.metadata))
-    const outcome = row.closed_by === null ? { validation: null, reason: null } : yield* answers.outcomeAt(Number(row.closed_by))
+    const {
+      accepted: [accepted],
+      closings: [closing]
+    } = yield* eventsOf([row])
+    if (accepted === undefined) return Option.none<ValidationRecord>()
+    const { request_hash } = yield* decodeAccepted(accepted.data)
+    const metadata = decodeMetadata(EventLine.readJson(accepted.metadata))
     const record: ValidationRecord = {
       ...summaryOf(row),
       requestId: Option.isSome(metadata) ? metadata.value.request_id : "-",
       requestHash: request_hash,
-      ...outcome
+      ...(yield* outcomeOf(closing))
     }
     return Option.some(record)
   })
@@ -252,6 +260,7 @@ const make = Effect.gen(function* () {
     const shown = rows.slice(0, limit)
     const last = shown.at(-1)
     const next = rows.length > limit && last !== undefined ? Number(last.position) : null
+    yield* eventsOf(shown)
     return { validations: shown.map(summaryOf), next }
   })
 
