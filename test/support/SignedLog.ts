@@ -3,6 +3,7 @@ import { Effect, Layer, Option, Result, Schedule, type Schema } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
+import type { LogKeys } from "#events/notary/LogSigner.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
@@ -20,7 +21,16 @@ export const groundOn = TreeStore.layer.pipe(
 /** A log that no notary has signed. */
 export const ground = groundOn.pipe(Layer.provideMerge(TestDatabase.layer))
 
-const notary = Notary.layer({ keys: keysOf(signer), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
+/** A notary on the machine that stored the newest checkpoint of the database. */
+export const notaryOf = (keys: LogKeys) =>
+  Layer.unwrap(
+    Effect.map(TreeStore, ({ newest }) => {
+      const loadSeen = Effect.map(newest, (checkpoint) => Option.toArray(checkpoint).map(({ note }) => ({ note, at: "a file" })))
+      return Notary.layer({ keys, loadSeen, saveSeen: () => Effect.void })
+    })
+  )
+
+const notary = notaryOf(keysOf(signer))
 
 /** A log with one checkpoint, which signs the empty log. */
 export const layer = Layer.fresh(Layer.effectDiscard(Effect.scoped(Layer.build(notary)))).pipe(Layer.provideMerge(ground))

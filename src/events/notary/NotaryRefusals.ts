@@ -39,10 +39,11 @@ interface SignedTree {
 }
 
 /**
- * Maximum time between the first and the last unsigned event. A notary that dies leaves the events of a few seconds unsigned. A longer
- * time means that checkpoints were removed or that no notary ran, so the notary refuses to sign these events.
+ * Maximum number of unsigned events at the start, and maximum time between the first and the last of them. A notary that dies leaves the events
+ * of a few seconds unsigned. More events mean that checkpoints were removed or that no notary ran, so the notary refuses to sign these events.
+ * The number limits an attacker, who can set the times of events.
  */
-const unsignedAtMost = Duration.hours(1)
+const unsignedAtMost = { time: Duration.hours(1), events: 100_000 }
 
 const retryFor = "3 seconds"
 
@@ -78,7 +79,7 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
       const loaded = yield* Effect.forEach(seen, loadSeen)
       const found = loaded.at(-1) ?? (yield* loadFrom(historyOf(sha256, empty)))
-      yield* found.note === null ? requireNew() : compare(found.tree)
+      yield* found.note === null ? requireNew() : compare(found.tree, seen.length > 0)
       return found
     }),
     /** Returns the current signed tree and its checkpoint if this tree extends `tree`, which was signed before. */
@@ -162,9 +163,10 @@ const makeComparison = Effect.gen(function* () {
 
   /**
    * Fails if signed events or newer checkpoints seem to be missing, or if the last signed events differ from the stored tree.
-   * Compares at most the last 256 signed events; `audit verify` compares all events.
+   * Compares at most the last 256 signed events; `audit verify` compares all events. A checkpoint of the empty log proves no event, so events
+   * after it are accepted only if `isKnown`: this machine has stored a checkpoint of the log.
    */
-  const compare = Effect.fn("NotaryRefusals.compare")(function* ({ size }: Tree) {
+  const compare = Effect.fn("NotaryRefusals.compare")(function* ({ size }: Tree, isKnown: boolean) {
     const end = yield* endAfter(size)
     const length = Math.min(Number(end.head), Number(end.last) + 1)
     if (length < size) return yield* forked(`The log has ${length} events, but ${size} were signed: signed events are missing`)
@@ -172,9 +174,15 @@ const makeComparison = Effect.gen(function* () {
       return yield* forked(
         `The stored tree is larger than the newest checkpoint of ${size} events: newer checkpoints are missing`
       )
-    if (Number(end.unsigned_ms) > Duration.toMillis(unsignedAtMost)) {
+    const unsigned = length - size
+    if (size === 0 && unsigned > 0 && !isKnown) {
       return yield* forked(
-        `The newest checkpoint has ${size} events, and the ${length - size} events after it span more than ${Duration.format(unsignedAtMost)}: newer checkpoints are missing, or the log was unsigned for a while`
+        `The only checkpoint in the database is that of the empty log, but the log has ${length} events, and DATA_DIR has no checkpoint: restore DATA_DIR if it was lost; otherwise newer checkpoints are missing`
+      )
+    }
+    if (unsigned > unsignedAtMost.events || Number(end.unsigned_ms) > Duration.toMillis(unsignedAtMost.time)) {
+      return yield* forked(
+        `The newest checkpoint has ${size} events, and the ${unsigned} events after it are more than ${unsignedAtMost.events} or span more than ${Duration.format(unsignedAtMost.time)}: newer checkpoints are missing, or the log was unsigned for a while`
       )
     }
     if (size === 0) return

@@ -60,10 +60,8 @@ export const run = Effect.gen(function* () {
   const url = yield* LogDatabase.make("audit")
   const directory = `${yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-bench-" })}/export`
   const options = { directory, from: null, to: null, supplier: "", location: "", verifierKeys: [], progress }
-  yield* Effect.provide(signUpTo(0), notaryLayer(url), { local: true })
-  yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   const { steps, times } = yield* Effect.gen(function* () {
-    yield* signUpTo(events)
+    yield* signUpTo(LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) }))
     const verify = DatabaseAudit.run({
       verifiers: keys.verifiers,
       kept: [],

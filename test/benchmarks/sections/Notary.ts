@@ -1,26 +1,26 @@
 /** Time that the notary takes per event of a backlog: it reads and hashes events, extends the tree, and signs once per 16,384 events. */
 import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
-import * as Notary from "#events/notary/Notary.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
+import * as SignedLog from "#test/support/SignedLog.ts"
 import * as LogDatabase from "#test/benchmarks/servers/LogDatabase.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
 
-/** Maximum number of generated events. More events do not make the figures more stable. */
-const eventsMax = 1_000_000
+/** Maximum number of generated events of a run. A notary refuses a log with more unsigned events at its start. */
+const eventsMax = 100_000
 
 export const keys = keysOf(signerOf("vatproof.example/log/0"))
 
-/** Runs a notary until a checkpoint covers the first `size` events. */
-export const signUpTo = Effect.fnUntraced(function* (size: number) {
+/** Starts a notary, appends events with `fill`, and waits until a checkpoint covers the number of events that `fill` returns. */
+export const signUpTo = Effect.fnUntraced(function* <E, R>(fill: Effect.Effect<number, E, R>) {
   const { newest } = yield* TreeStore
-  const notary = Notary.layer({ keys, loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
-  yield* Layer.build(Layer.fresh(notary))
+  yield* Layer.build(Layer.fresh(SignedLog.notaryOf(keys)))
+  const size = yield* fill
   yield* Effect.repeat(newest, {
     until: Option.exists((checkpoint) => checkpoint.size >= size),
     schedule: Schedule.spaced("5 millis")
@@ -37,20 +37,20 @@ export const notaryLayer = (url: Parameters<typeof LogDatabase.store>[0]) =>
 export const run = Effect.gen(function* () {
   const { events: wanted, rounds } = yield* BenchOptions
   const { pid } = yield* PostgresServer
-  const events = Math.ceil(Math.min(wanted, eventsMax) / rounds)
+  const events = Math.min(eventsMax, Math.ceil(wanted / rounds))
   const url = yield* LogDatabase.make("notary")
 
   const sign = Effect.gen(function* () {
     const size = yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
     const before = ProcessorTime.read(Option.isSome(pid) ? { Postgres: pid.value } : {})
-    yield* signUpTo(size)
+    yield* signUpTo(Effect.succeed(size))
     const { own, seconds, watched } = ProcessorTime.since(before)
     return { micros: (seconds * 1e6) / events, own: own / events, postgres: (watched["Postgres"] ?? 0) / events }
   })
 
   const results = yield* Effect.provide(
     Effect.andThen(
-      signUpTo(0),
+      signUpTo(Effect.succeed(0)),
       Effect.forEach(Arr.range(1, rounds), () => sign)
     ),
     notaryLayer(url),

@@ -18,8 +18,9 @@ const signer = signerOf("vatproof.example/log/0")
 const log = { origin: signer.name, verifiers: [signer] }
 const other = signerOf(signer.name, "other")
 
-/** Starts a notary, which runs until the scope closes. */
-const startNotary = Effect.fnUntraced(function* (seen: Option.Option<string> = Option.none(), keys = keysOf(signer)) {
+/** Starts a notary, which runs until the scope closes. Without `stored` it runs on the machine that stored the newest checkpoint. */
+const startNotary = Effect.fnUntraced(function* (stored?: Option.Option<string>, keys = keysOf(signer)) {
+  const seen = stored ?? Option.map(yield* (yield* TreeStore).newest, ({ note }) => note)
   const lastSeen = yield* Ref.make(seen)
   yield* Layer.build(
     Notary.layer({

@@ -37,7 +37,26 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
       "DELETE FROM vatproof.checkpoints WHERE size > 4",
       "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 4 * 32)"
     ],
-    /the 6 events after it span more than 1h/u
+    /the 6 events after it are more than 100000 or span more than 1h/u
+  ],
+  [
+    "an altered log whose newest checkpoint was deleted, if more than 100,000 events are unsigned",
+    [
+      "UPDATE vatproof.events SET position = 100004 WHERE position = 9",
+      "UPDATE vatproof.logs SET next_position = 100005",
+      "DELETE FROM vatproof.checkpoints WHERE size > 4",
+      "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 4 * 32)"
+    ],
+    /the 100001 events after it are more than 100000 or span/u
+  ],
+  [
+    "an altered log of which only the checkpoint of the empty log is left",
+    [
+      "UPDATE vatproof.events SET units = 5, recorded_at = now()",
+      "DELETE FROM vatproof.checkpoints WHERE size > 0",
+      "DELETE FROM vatproof.tiles"
+    ],
+    /The only checkpoint in the database is that of the empty log, but the log has 10 events, and DATA_DIR has no checkpoint: restore DATA_DIR/u
   ],
   [
     "a log with a forged checkpoint",
