@@ -7,9 +7,8 @@ import { memberStates } from "#domain/vat/MemberStates.ts"
 import type { ClaimedTask, TaskSlots } from "#domain/pending/TaskQueue.ts"
 import type { MemberStateStatus } from "#domain/vat/Sources.ts"
 
+/** The limits of one member state. Together, the member states limit the concurrent tasks of a replica to less than 300. */
 const slots = { first: 2, max: 10 }
-/** Maximum number of concurrent tasks of a replica. */
-const maxRunning = 200
 /**
  * While the circuit breaker of a register is half open, a waiting task can be tried before it is due, once this time has passed
  * since its last attempt.
@@ -61,12 +60,9 @@ export const make = () => {
     },
     /** Returns the number of tasks to claim now, for each member state. */
     slots: (nowMs: number): ReadonlyArray<TaskSlots> => {
-      const all = [...paces.values()]
-      let remaining = maxRunning - all.reduce((sum, { running }) => sum + running, 0)
-      requested = all.flatMap((pace) => {
-        const free = Math.min(limitOf(pace) - pace.running, remaining)
+      requested = [...paces.values()].flatMap((pace) => {
+        const free = limitOf(pace) - pace.running
         if (free <= 0) return []
-        remaining -= free
         const sinceRecoveryMs = pace.recoveredMs === null ? null : nowMs - pace.recoveredMs
         const wakeMs = pace.isHalfOpen ? probeEveryMs : sinceRecoveryMs
         return [{ memberState: pace.memberState, slots: free, wakeMs }]

@@ -4,7 +4,7 @@ import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 const status = (state: "operational" | "degraded" | "unavailable") => [
   { prefix: "SE", state, sinceMs: 0, isHalfOpen: state === "degraded" }
 ]
-const claimed = (count: number) =>
+const claimed = (count: number, memberState = "SE") =>
   Array.from({ length: count }, (_, index) => ({
     taskId: `${index}`,
     accountId: "",
@@ -13,10 +13,11 @@ const claimed = (count: number) =>
     vatId: "",
     claim: "",
     position: 0,
-    memberState: "SE",
+    memberState,
     attempts: 1,
     isExpired: false,
-    isCancelled: false
+    isCancelled: false,
+    accepted: null
   }))
 
 /**
@@ -60,6 +61,17 @@ describe("TaskPacing", () => {
       for (let task = 0; task < Number(places); task += 1) pacing.ended("SE", true)
     }
     assert.deepStrictEqual(limits, [2, 4, 8, 10, 10])
+  })
+
+  it("claims tasks of every member state after the registers of all have answered many tasks", () => {
+    const pacing = TaskPacing.make()
+    const states = () => pacing.slots(0).map(({ memberState }) => memberState)
+    const all = states()
+    for (const memberState of all) {
+      pacing.claimed(claimed(20, memberState))
+      for (let task = 0; task < 20; task += 1) pacing.ended(memberState, true)
+    }
+    assert.deepStrictEqual(states(), all)
   })
 
   it("claims tasks before they are due after a register's recovery, until a claim finds fewer tasks than it requested", () => {
