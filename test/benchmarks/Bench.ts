@@ -47,6 +47,7 @@ import * as Projection from "#test/benchmarks/sections/Projection.ts"
 import * as Start from "#test/benchmarks/sections/Start.ts"
 import * as Receipts from "#test/benchmarks/sections/Receipts.ts"
 import * as Store from "#test/benchmarks/sections/Store.ts"
+import * as Submissions from "#test/benchmarks/sections/Submissions.ts"
 import * as Throughput from "#test/benchmarks/sections/Throughput.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"
 
@@ -57,6 +58,7 @@ const sections = {
   light: Effect.scoped(Light.run),
   fresh: Effect.scoped(Fresh.run),
   pending: Effect.scoped(Pending.run),
+  submissions: Effect.scoped(Submissions.run),
   pipelining: Effect.scoped(Pipelining.run),
   store: Effect.scoped(Store.run),
   projection: Effect.scoped(Projection.run),
