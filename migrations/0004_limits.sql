@@ -4,7 +4,7 @@
 -- ignore a row that ends more than a minute after the end of a row that begins now. The minute is a tolerance for concurrent sessions, which read
 -- the clock a moment earlier or later.
 
--- Rate windows with a fixed length: the number of calls in each. The leases of acquire_lease and the daily budgets of spend_budget are also rows
+-- Rate windows with a fixed length: the number of calls in each. The leases of acquire_leases and the daily budgets of spend_budget are also rows
 -- of this table. Only a lease has a holder.
 CREATE TABLE vatproof.rate_windows (
   bucket text COLLATE "C" PRIMARY KEY,

@@ -69,7 +69,7 @@ BEGIN
       vatproof.meters_rows, vatproof.streams_rows, vatproof.tasks_rows, vatproof.claim_mail, vatproof.claim_notary, vatproof.claim_tasks, vatproof.count_calls,
       vatproof.defer_task, vatproof.find_tasks, vatproof.item_id, vatproof.keep_tasks,
       vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.positions_of_vat_id, vatproof.position_at, vatproof.release_items, vatproof.release_notary, vatproof.resume_tasks,
-      vatproof.sweep_limits, vatproof.acquire_lease, vatproof.acquire_slots, vatproof.spend_budget, vatproof.version_at TO vatproof_service;
+      vatproof.sweep_limits, vatproof.acquire_leases, vatproof.acquire_slots, vatproof.spend_budget, vatproof.version_at TO vatproof_service;
   END IF;
   IF to_regrole('vatproof_auditor') IS NOT NULL THEN
     GRANT USAGE ON SCHEMA audit TO vatproof_auditor;

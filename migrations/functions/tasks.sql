@@ -51,9 +51,10 @@ END $$;
 -- Claims up to 100 expired tasks. Also claims up to p_places due tasks of each member state in p_states. The accounts with tasks in a member state
 -- take turns, starting at a random account. If p_wake_ms of a member state is not null, its register may have recovered from an outage. Then a task
 -- that waits for the end of the outage is claimed before it is due, if its last attempt was more than p_wake_ms ago. is_cancelled is true if the
--- batch of the task was cancelled, and null for a single validation.
+-- batch of the task was cancelled, and null for a single validation. accepted is the data of the event that accepted a single validation, and null for
+-- an item of a batch.
 CREATE OR REPLACE FUNCTION vatproof.claim_tasks(p_log smallint, p_claim uuid, p_lease_ms bigint, p_states text[], p_places int[], p_wake_ms bigint[])
-RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean)
+RETURNS TABLE (task_id uuid, "position" bigint, account_id uuid, key_id uuid, batch_id uuid, vat_id text, member_state text, attempts int, is_expired boolean, is_cancelled boolean, accepted text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $$
@@ -77,8 +78,9 @@ BEGIN
     UPDATE tasks AS t SET claim = p_claim, due_at = lease_end
       WHERE t.log_id = p_log AND t.task_id = candidate
       RETURNING t.task_id, t.position, t.account_id, t.key_id, t.batch_id, t.vat_id, t.member_state, t.attempts, true,
-        (SELECT b.cancelled_by IS NOT NULL FROM batches b WHERE b.batch_id = t.batch_id)
-      INTO task_id, position, account_id, key_id, batch_id, vat_id, member_state, attempts, is_expired, is_cancelled;
+        (SELECT b.cancelled_by IS NOT NULL FROM batches b WHERE b.batch_id = t.batch_id),
+        CASE WHEN t.batch_id IS NULL THEN (SELECT e.data FROM events e WHERE e.log_id = p_log AND e.position = t.position) END
+      INTO task_id, position, account_id, key_id, batch_id, vat_id, member_state, attempts, is_expired, is_cancelled, accepted;
     RETURN NEXT;
   END LOOP;
 
@@ -106,8 +108,9 @@ BEGIN
         UPDATE tasks AS t SET claim = p_claim, due_at = lease_end, attempts = t.attempts + 1, attempted_at = moment
           WHERE t.log_id = p_log AND t.task_id = candidate
           RETURNING t.task_id, t.position, t.account_id, t.key_id, t.batch_id, t.vat_id, t.member_state, t.attempts, false,
-            (SELECT b.cancelled_by IS NOT NULL FROM batches b WHERE b.batch_id = t.batch_id)
-          INTO task_id, position, account_id, key_id, batch_id, vat_id, member_state, attempts, is_expired, is_cancelled;
+            (SELECT b.cancelled_by IS NOT NULL FROM batches b WHERE b.batch_id = t.batch_id),
+        CASE WHEN t.batch_id IS NULL THEN (SELECT e.data FROM events e WHERE e.log_id = p_log AND e.position = t.position) END
+          INTO task_id, position, account_id, key_id, batch_id, vat_id, member_state, attempts, is_expired, is_cancelled, accepted;
         RETURN NEXT;
         places := places - 1;
         found_in_round := found_in_round + 1;

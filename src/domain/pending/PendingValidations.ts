@@ -10,6 +10,7 @@ import { TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { ValidationReader, type ValidationRecord } from "#domain/pending/ValidationReader.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import * as VatIds from "#domain/vat/VatId.ts"
 import type { Validation, ValidationRequest } from "#domain/validation/ValidationQuestion.ts"
 
 /** The validation does not exist or belongs to another key. The message does not distinguish the two. */
@@ -40,15 +41,6 @@ export interface Submission {
 export interface Submitted {
   readonly record: ValidationRecord
   readonly isReplayed: boolean
-}
-
-/** A task that was just stored. `answer` is null while it is pending. */
-interface Stored {
-  readonly keyId: string
-  readonly taskId: string
-  readonly requestHash: string | null
-  readonly answer: Validation | null
-  readonly wait: Duration.Duration
 }
 
 /** Polling interval for a waiting client, because another replica may close its task. */
@@ -107,17 +99,7 @@ const make = Effect.gen(function* () {
     return { record: yield* get(caller.keyId, validationId, wait ?? Duration.zero), isReplayed: true } satisfies Submitted
   })
 
-  /**
-   * Returns the record of a task that was just stored. A later read returns the same record. If possible, the function uses the
-   * known answer and reads no events.
-   */
-  const recordOf = Effect.fnUntraced(function* ({ answer, keyId, requestHash, taskId, wait }: Stored) {
-    const summary = answer === null && Duration.isPositive(wait) ? Option.none() : yield* reader.summary(keyId, taskId)
-    if (Option.isNone(summary) || (answer === null && summary.value.state !== "pending")) return yield* get(keyId, taskId, wait)
-    const { requestId } = yield* RequestContext
-    return { ...summary.value, requestId, requestHash, validation: answer, reason: null } satisfies ValidationRecord
-  })
-
+  /** Stores a task and returns its record. A client that does not wait gets the record that was stored, without reading it. */
   const submitTask = Effect.fnUntraced(function* (submission: Submission, taskId: string, requestHash: string | null) {
     const { caller, expiresIn, key, request, requestedAt, wait } = submission
     const expiresAt = DateTime.addDuration(requestedAt, expiresIn ?? expiry.usual)
@@ -127,7 +109,13 @@ const make = Effect.gen(function* () {
     const keyed: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
     const answer = yield* wait === null ? validate({ ...keyed, task }) : accept(keyed, task)
     if (answer === null) yield* signals.wake
-    return yield* recordOf({ keyId: caller.keyId, taskId, requestHash, answer, wait: wait ?? Duration.zero })
+    if (answer === null && wait !== null && Duration.isPositive(wait)) return yield* get(caller.keyId, taskId, wait)
+    const { requestId } = yield* RequestContext
+    const { value } = yield* Effect.fromResult(VatIds.parse(request.input))
+    return storedRecord(
+      { validationId: taskId, vatId: value, acceptedAt: requestedAt, expiresAt, requestId, requestHash },
+      answer
+    )
   })
 
   const referenceHashOf = (keyId: string, reference: string) => keyedHash.of("reference", `${keyId}\0${reference}`)
@@ -167,6 +155,19 @@ const make = Effect.gen(function* () {
   })
 
   return { submit, get, cancel, referenceHashOf, page: reader.page }
+})
+
+type Stored = "acceptedAt" | "expiresAt" | "requestHash" | "requestId" | "validationId" | "vatId"
+
+/** Returns the record of a task that was just stored, with its answer or pending. */
+const storedRecord = (stored: Pick<ValidationRecord, Stored>, validation: Validation | null): ValidationRecord => ({
+  ...stored,
+  state: validation === null ? "pending" : "final",
+  attempts: 0,
+  lastFailure: null,
+  nextAttemptAt: stored.acceptedAt,
+  validation,
+  reason: null
 })
 
 /** Returns the content that must be the same in all requests with one Idempotency-Key. */

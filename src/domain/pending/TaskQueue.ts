@@ -30,6 +30,8 @@ export interface ClaimedTask {
   readonly isExpired: boolean
   /** True if the batch of the task was cancelled. */
   readonly isCancelled: boolean
+  /** Data of the event that accepted a single validation; null for an item of a batch. */
+  readonly accepted: string | null
 }
 
 /** An accepted validation. `request` is null after its personal data was erased. */

@@ -43,10 +43,19 @@ interface Found {
 
 const make = Effect.gen(function* () {
   const crypto = yield* Crypto
+  const sql = yield* SqlClient.SqlClient
   const keyedHash = yield* KeyedHash
   const plans = yield* Plans
-  const findKey = yield* makeFindKey
-  const findKeyId = yield* makeFindKeyId
+  const findKey = yield* makeFind(
+    (hashes) => sqlArray(hashes, elementType.text),
+    ({ ord }, hashes) => hashes[Number(ord) - 1]
+  )
+  // The same statement reads the hash of a key id, because a rotation may replace the hash.
+  const findKeyId = yield* makeFind(
+    (ids) => sql`ARRAY(SELECT k.hash FROM unnest(${sqlArray(ids, elementType.uuid)}) AS u(key_id) CROSS JOIN LATERAL (
+      SELECT encode(key_sha256, 'hex') AS hash FROM vatproof.api_keys WHERE key_id = u.key_id AND revoked_at IS NULL LIMIT 1) AS k)`,
+    ({ key_id }) => key_id
+  )
 
   const callerOf = Effect.fnUntraced(function* ({ period, row }: Found) {
     if (row === undefined) return yield* new InvalidApiKey({})
@@ -104,31 +113,20 @@ const keyStream = (keyId: string) => `key-${keyId}`
 /** Placeholder for the key's id in the name of a meter. The database replaces it by the id of each key. */
 export const keyPlaceholder = "{key}"
 
-/** Creates a function that finds a key by its id. It reads the hash in the same statement, because a rotation may replace the hash. */
-const makeFindKeyId = Effect.map(SqlClient.SqlClient, (sql) => {
-  const find = SqlSchema.findAll({
-    Request: Schema.Struct({ keyId: Schema.String, meter: Schema.String }),
-    Result: KeyRow,
-    execute: ({ keyId, meter }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch, valid_until
-      FROM vatproof.find_callers(${logId}::smallint, ARRAY(SELECT encode(key_sha256, 'hex') FROM vatproof.api_keys
-        WHERE key_id = ${keyId}::uuid AND revoked_at IS NULL), ${meter})`
-  })
-
-  return Effect.fnUntraced(function* (keyId: string) {
-    const period = billingPeriod(yield* DateTime.now)
-    const [row] = yield* find({ keyId, meter: keyMeter(keyPlaceholder, period) }).pipe(QueryPolicy.withRetry(retryFor))
-    return { row, period } satisfies Found
-  })
-})
-
-/** Creates a function that finds a key by its hash. All waiting lookups share one statement. */
-const makeFindKey = Effect.gen(function* () {
+/**
+ * Creates a function that finds a key by its name, which is its hash or its id. All waiting lookups share one statement. `hashesOf`
+ * returns the hashes of the named keys as SQL, and `nameOf` the name of the key in a row.
+ */
+const makeFind = Effect.fnUntraced(function* (
+  hashesOf: (names: ReadonlyArray<string>) => unknown,
+  nameOf: (row: KeyRow, names: ReadonlyArray<string>) => string | undefined
+) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
-    Request: Schema.Struct({ hashes: Schema.Array(Schema.String), meter: Schema.String }),
+    Request: Schema.Struct({ names: Schema.Array(Schema.String), meter: Schema.String }),
     Result: KeyRow,
-    execute: ({ hashes, meter }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch, valid_until
-      FROM vatproof.find_callers(${logId}::smallint, ${sqlArray(hashes, elementType.text)}, ${meter})`
+    execute: ({ meter, names }) => sql`SELECT ord, key_id, account_id, plan, per_month, used, epoch, valid_until
+      FROM vatproof.find_callers(${logId}::smallint, ${hashesOf(names)}, ${meter})`
   })
 
   return yield* GroupCommit.make({
@@ -136,12 +134,12 @@ const makeFindKey = Effect.gen(function* () {
     maxWaiting,
     onFull: () => new StoreUnavailable({}),
     procedure: "find_callers",
-    run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
+    run: Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
       const period = billingPeriod(yield* DateTime.now)
-      const asked = { hashes, meter: keyMeter(keyPlaceholder, period) }
+      const asked = { names: [...new Set(names)], meter: keyMeter(keyPlaceholder, period) }
       const rows = yield* find(asked).pipe(QueryPolicy.withRetryForMany(retryFor))
-      const byOrd = new Map(rows.map((row) => [Number(row.ord), row]))
-      return hashes.map((_, index) => Exit.succeed<Found>({ row: byOrd.get(index + 1), period }))
+      const byName = new Map(rows.map((row) => [nameOf(row, asked.names), row]))
+      return names.map((name) => Exit.succeed<Found>({ row: byName.get(name), period }))
     })
   })
 })

@@ -1,11 +1,24 @@
 /** Enforces rate limits in Postgres, across all replicas. (The RateLimiter of effect supports only memory and Redis.) */
-import { Duration, Effect, Layer, Schema } from "effect"
+import { Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
-import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/database/SqlArray.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
+/** Maximum number of leases in one statement. */
+const maxBatch = 500
+/** Maximum number of callers that wait for the next statement. */
+const maxWaiting = 20_000
+
+const Lease = Schema.Struct({ bucket: Schema.String, holder: Schema.String, ms: Schema.BigInt })
+const leaseColumns: ReadonlyArray<SqlColumn<typeof Lease.Type>> = [
+  ["bucket", elementType.text],
+  ["holder", elementType.uuid],
+  ["ms", elementType.int8]
+]
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -29,21 +42,21 @@ const make = Effect.gen(function* () {
       return { granted, retryAfterSeconds: wholeSeconds(Number(free_in_ms)) }
     })
 
-  const findLease = SqlSchema.findOne({
-    Request: Schema.Struct({ bucket: Schema.String, holder: Schema.String, ms: Schema.Int }),
-    Result: Schema.Struct({ granted: Schema.Boolean }),
-    execute: ({ bucket, holder, ms }) => sql`SELECT vatproof.acquire_lease(${bucket}, ${holder}::uuid, ${BigInt(ms)}) AS granted`
+  const findLeases = SqlSchema.findOne({
+    Request: Schema.Array(Lease),
+    Result: Schema.Struct({ granted: Schema.Array(Schema.Boolean) }),
+    execute: (leases) =>
+      sql`SELECT vatproof.acquire_leases(${sql.csv(sqlColumns(leases, leaseColumns).map((column) => sql`${column}`))}) AS granted`
   })
-  const acquireLease = (bucket: string, holder: string, length: Duration.Input) =>
-    findLease({ bucket, holder, ms: Duration.toMillis(Duration.fromInputUnsafe(length)) }).pipe(
-      QueryPolicy.withRetry(retryFor),
-      Effect.map(({ granted }) => granted)
-    )
-  const releaseLease = (bucket: string, holder: string) =>
-    sql`DELETE FROM vatproof.rate_windows WHERE bucket = ${bucket} AND holder = ${holder}::uuid`.pipe(
-      QueryPolicy.withRetry(retryFor),
-      Effect.asVoid
-    )
+  /** Acquires a lease for `ms`, or releases it if `ms` is 0. All waiting callers share one statement. */
+  const hold = yield* GroupCommit.make({
+    maxBatch,
+    maxWaiting,
+    onFull: () => new StoreUnavailable({}),
+    procedure: "acquire_leases",
+    run: (leases: ReadonlyArray<typeof Lease.Type>) =>
+      Effect.map(findLeases(leases).pipe(QueryPolicy.withRetryForMany(retryFor)), ({ granted }) => granted.map(Exit.succeed))
+  })
 
   const findSpending = SqlSchema.findOne({
     Request: Schema.Struct({ budget: Schema.String, calls: Schema.Int, limit: Schema.Int }),
@@ -59,8 +72,9 @@ const make = Effect.gen(function* () {
   return RateLimiter.of({
     acquireSlots: slots(false),
     checkSlots: slots(true),
-    acquireLease,
-    releaseLease,
+    acquireLease: (bucket, holder, length) =>
+      hold({ bucket, holder, ms: BigInt(Duration.toMillis(Duration.fromInputUnsafe(length))) }),
+    releaseLease: (bucket, holder) => Effect.asVoid(hold({ bucket, holder, ms: 0n })),
     spendBudget
   })
 })

@@ -34,7 +34,8 @@ const Claimed = Schema.Struct({
   member_state: Schema.String,
   attempts: Schema.Int,
   is_expired: Schema.Boolean,
-  is_cancelled: Schema.NullOr(Schema.Boolean)
+  is_cancelled: Schema.NullOr(Schema.Boolean),
+  accepted: Schema.NullOr(Schema.String)
 })
 
 /** Creates the functions that claim tasks, renew their leases and defer them. A claim is not retried: after a lost response the leases expire. */
@@ -74,7 +75,8 @@ const makeSchedule = Effect.gen(function* () {
       memberState: row.member_state,
       attempts: row.attempts,
       isExpired: row.is_expired,
-      isCancelled: row.is_cancelled ?? false
+      isCancelled: row.is_cancelled ?? false,
+      accepted: row.accepted
     }))
   })
 
@@ -137,17 +139,14 @@ const make = Effect.gen(function* () {
   const schedule = yield* makeSchedule
   const resume = yield* makeResume
 
-  const accepted = Effect.fnUntraced(function* ({ accountId, batchId, keyId, position, vatId }: ClaimedTask) {
+  const accepted = Effect.fnUntraced(function* ({ accepted: data, accountId, keyId, position, vatId }: ClaimedTask) {
     const defaults = { forceLive: false, requesterVatId: null, company: null, reference: null }
-    if (batchId !== null) return { accountId, keyId, vatId, request: defaults } satisfies AcceptedTask
-    const [event] = yield* events.read(position, 1)
-    if (event === undefined)
-      return yield* Effect.die(`The log has no event at position ${position}, although a task refers to it`)
-    const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(event.data)
+    if (data === null) return { accountId, keyId, vatId, request: defaults } satisfies AcceptedTask
+    const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(data)
     const task = { accountId: account_id, keyId: key_id, vatId: vat_id }
     const plain = { forceLive: force_live, requesterVatId: null, company: null, reference: null }
     if (personal_sha256 === undefined) return { ...task, request: plain } satisfies AcceptedTask
-    const document = (yield* documentsOf([event])).get(position) ?? null
+    const document = (yield* documentsOf([{ position, data }])).get(position) ?? null
     if (document === null) return { ...task, request: null } satisfies AcceptedTask
     const { company = null, reference = null, requester_vat_id = null } = yield* decodeDocument(document)
     return { ...task, request: { ...plain, requesterVatId: requester_vat_id, company, reference } } satisfies AcceptedTask

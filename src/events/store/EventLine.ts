@@ -38,7 +38,7 @@ const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unkno
 /** Parses JSON. Returns null if the text is not JSON: only an altered event or document is not JSON. */
 export const readJson = (json: string): unknown => Option.getOrNull(decodeJson(json))
 
-export const readData = ({ data }: StoredEvent): unknown => readJson(data)
+export const readData = ({ data }: Pick<StoredEvent, "data">): unknown => readJson(data)
 
 /** Parses the line of an event. Fails unless the line is exactly what `format` writes, so that every change is detected. */
 export const parse = (line: string): Result.Result<StoredEvent, MalformedLine> =>

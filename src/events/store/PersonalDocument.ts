@@ -78,7 +78,7 @@ export const makeVerified = Effect.gen(function* () {
         SELECT document FROM vatproof.personal_documents WHERE log_id = ${logId} AND position = u.position LIMIT 1) d`
   })
 
-  return Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
+  return Effect.fnUntraced(function* (events: ReadonlyArray<Pick<StoredEvent, "data" | "position">>) {
     const digests = new Map<number, string>()
     for (const event of events) {
       const digest = Option.getOrNull(digestIn(EventLine.readData(event)))

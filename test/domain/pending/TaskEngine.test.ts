@@ -47,7 +47,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number, batchId: string | 
       memberState: "DE",
       attempts: attempts.get(taskId) ?? 1
     }
-    return { ...owner, ...task, isExpired: false, isCancelled: false }
+    return { ...owner, ...task, isExpired: false, isCancelled: false, accepted: null }
   }
   const queue = Layer.succeed(
     TaskQueue,

@@ -9,6 +9,7 @@ import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgIdentity from "#events/callers/PgIdentity.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as RoundTrips from "#test/support/RoundTrips.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const perMinute = 30
@@ -128,6 +129,19 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
       { until: () => rotations.pollUnsafe() !== undefined }
     )
     yield* Fiber.join(rotations)
+  })
+
+  it.effect("finds the callers of all waiting look-ups by key id in one round trip", function* () {
+    const { byKeyId } = yield* Identity
+    const [first, second] = [yield* issued, yield* issued]
+    const keyIds = times(40, (index) => (index % 2 === 0 ? first.keyId : second.keyId))
+    const lookUps = Effect.forEach(
+      keyIds,
+      (keyId) => Effect.map(byKeyId(keyId), (caller) => assert.strictEqual(caller.keyId, keyId)),
+      { concurrency: "unbounded" }
+    )
+    // The first look-up does not wait; the others share the second round trip.
+    assert.isAtMost(yield* RoundTrips.during(lookUps), 2)
   })
 
   it.effect("fails for the id of a revoked or unknown key", function* () {

@@ -1,11 +1,14 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Limits from "#events/callers/PgRateLimiter.ts"
+import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as RoundTrips from "#test/support/RoundTrips.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-const testLayer = Limits.layer.pipe(Layer.provideMerge(MigratedDatabase.layer))
+const testLayer = Limits.layer.pipe(Layer.provideMerge(MigratedDatabase.layer), Layer.provideMerge(NodeCrypto.layer))
 
 const replicas = Effect.gen(function* () {
   const other = Effect.map(Layer.build(Layer.fresh(Limits.layer)), Context.get(RateLimiter))
@@ -130,5 +133,32 @@ layer(testLayer, { excludeTestServices: true })("a lease", (it) => {
     assert.isFalse(yield* first.acquireLease(bucket, one, "1 minute"))
     yield* second.releaseLease(bucket, another)
     assert.isTrue(yield* first.acquireLease(bucket, one, "1 minute"))
+  })
+
+  it.effect("is acquired and released in the round trip of all waiting callers, by one of them for each name", function* () {
+    const { acquireLease, releaseLease } = yield* RateLimiter
+    const { uuidV7 } = yield* Crypto
+    const asked = times(60, (index) => ({ name: `shared-${index % 20}`, holder: uuidV7() }))
+    const acquire = Effect.forEach(asked, ({ holder, name }) => acquireLease(name, holder, "1 minute"), {
+      concurrency: "unbounded"
+    })
+    const granted: Array<number> = []
+    const roundTrips = yield* RoundTrips.during(
+      Effect.map(acquire, (all) => granted.push(...all.flatMap((isGranted, index) => (isGranted ? [index % 20] : []))))
+    )
+    assert.isAtMost(roundTrips, 2)
+    assert.deepStrictEqual(
+      granted.toSorted((one, another) => one - another),
+      times(20, (index) => index)
+    )
+    const release = Effect.forEach(asked, ({ holder, name }) => releaseLease(name, holder), { concurrency: "unbounded" })
+    assert.isAtMost(yield* RoundTrips.during(release), 2)
+  })
+
+  it.effect("stays with its holder if another holder releases it", function* () {
+    const { acquireLease, releaseLease } = yield* RateLimiter
+    assert.isTrue(yield* acquireLease("kept", one, "1 hour"))
+    yield* releaseLease("kept", another)
+    assert.isFalse(yield* acquireLease("kept", another, "1 hour"))
   })
 })
