@@ -120,7 +120,7 @@ const accounts = Effect.fnUntraced(function* (service: ServiceClient, expect: Ex
   yield* expect(201, "POST /v1/register", "/v1/register", { body: { agent_id: `agent ${run}` } })
   const key = yield* service.newKey
   yield* expect(201, "POST /v1/keys/rotate", "/v1/keys/rotate", { key })
-  yield* expect(200, "DELETE /v1/keys/self", "/v1/keys/self", { key })
+  yield* expect(200, "DELETE /v1/keys/self", "/v1/keys/self", { key: yield* service.newKey })
   const signup = { email, password: People.password }
   const asBrowser: Ask = { headers: { "user-agent": People.browser } }
   yield* expect(201, "POST /v1/auth/signup", "/v1/auth/signup", { ...asBrowser, body: signup })
