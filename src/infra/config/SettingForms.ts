@@ -31,11 +31,20 @@ const hasPortAndTls = (text: string) => {
     ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", null].includes(searchParams.get("sslmode"))
   )
 }
+/** The parameters that the driver reads. It ignores all others, for example a misspelled `sslmode`. */
+const urlParameters = ["application_name", "connect_timeout", "dbname", "host", "options", "password", "port", "sslmode", "user"]
+const hasKnownParameters = (text: string) =>
+  !URL.canParse(text) || new URL(text).searchParams.keys().every((name) => urlParameters.includes(name))
 export const PostgresUrl = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       (/^postgres(?:ql)?:\/\/\S+$/u.test(text) && hasReadablePassword(text) && hasPortAndTls(text)) ||
       "Expected a URL that starts with postgresql://, with the special characters of its password percent-encoded, a port other than 0, and a valid sslmode"
+  ),
+  Schema.makeFilter(
+    (text: string) =>
+      hasKnownParameters(text) ||
+      `Expected no parameters after ? other than ${urlParameters.join(", ")}: the others have no effect`
   )
 )
 /** Returns the URL of a host and port. An IPv6 address is put in brackets. */

@@ -29,7 +29,7 @@ export const settingNames = (env: Readonly<Record<string, string>>, others: Read
    * variable is misspelled.
    */
   const misspelled = (): string | undefined => {
-    const candidates = [...known].filter((name) => name.length >= minLength && name.includes("_"))
+    const candidates = [...known].filter((name) => name.length >= minLength && name.includes("_") && name !== workerNumber)
     for (const name of Object.keys(env)) {
       if (known.has(name) || foreign.has(name)) continue
       const meant = likelyName(name, candidates)
