@@ -7,7 +7,7 @@
  */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
 import { createRequire } from "node:module"
-import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
+import * as StagingDirectory from "#infra/security/StagingDirectory.ts"
 import { EmbeddedPostgresError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { type ProgramFailed, run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 

@@ -6,7 +6,7 @@ import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
 import * as Binaries from "#infra/embedded-postgres/Binaries.ts"
-import * as StagingDirectory from "#infra/embedded-postgres/StagingDirectory.ts"
+import * as StagingDirectory from "#infra/security/StagingDirectory.ts"
 import { EmbeddedPostgresError, fromOutput } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
 import { run, type SystemUser } from "#infra/embedded-postgres/Program.ts"
 

@@ -3,19 +3,25 @@
  * the new file. Several processes may write the same file, because each has its own draft.
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import * as StagingDirectory from "#infra/security/StagingDirectory.ts"
 
 export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
+  const staging = (folder: string) =>
+    StagingDirectory.make(folder, ".draft-").pipe(
+      Effect.provideService(FileSystem.FileSystem, fs),
+      Effect.provideService(Path.Path, path)
+    )
+
   /**
-   * Writes the content to a temporary file beside `file` and syncs it to disk. The temporary file is removed when the scope
-   * closes.
+   * Writes the content to a temporary file in a folder beside `file` and syncs it to disk. The folder is removed when the scope
+   * closes, or later if the process is killed.
    */
   const writeDraft = Effect.fnUntraced(function* (file: string, content: string | Uint8Array) {
-    const draft = yield* fs.makeTempFileScoped({ directory: path.dirname(file), prefix: ".draft-" })
-    yield* fs.chmod(draft, 0o600)
-    const handle = yield* fs.open(draft, { flag: "w" })
+    const draft = path.join(yield* staging(path.dirname(file)), path.basename(file))
+    const handle = yield* fs.open(draft, { flag: "wx", mode: 0o600 })
     yield* handle.writeAll(typeof content === "string" ? new TextEncoder().encode(content) : content)
     yield* handle.sync
     return draft

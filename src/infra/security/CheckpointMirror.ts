@@ -50,8 +50,7 @@ const toUrl = Effect.fnUntraced(function* (place: string, note: string) {
         : HttpClientRequest.basicAuth(request, decodeURIComponent(username), Redacted.make(decodeURIComponent(password)))
     )
     .pipe(Effect.timeout(timeout))
-  if (status < 200 || status > 299)
-    return yield* new MirrorFailed({ message: `The server of CHECKPOINT_MIRROR responded with status ${status}` })
+  if (status < 200 || status > 299) return yield* new MirrorFailed({ message: `its server responded with status ${status}` })
 })
 
 /**
@@ -80,7 +79,7 @@ export const make = Effect.gen(function* () {
       Effect.tap(() => Effect.sync(() => (pushed = note))),
       Effect.catchTag(["PlatformError", "HttpClientError", "MirrorFailed", "TimeoutError"], (error) =>
         Effect.logWarning(
-          `A checkpoint could not be copied to CHECKPOINT_MIRROR (${error._tag}); retrying with the newest checkpoint in a minute`
+          `A checkpoint could not be copied to CHECKPOINT_MIRROR (${error._tag === "MirrorFailed" ? error.message : error._tag}); retrying with the newest checkpoint in a minute`
         )
       )
     )

@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Layer, Logger, Schedule } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import * as AppConfig from "#infra/config/AppConfig.ts"
@@ -98,4 +98,22 @@ it.effect("A mirror of checkpoints receives the newest checkpoint after a minute
   yield* offer("two")
   yield* TestClock.adjust("62 seconds")
   assert.strictEqual(pushes, 2)
+})
+
+it.effect("A mirror of checkpoints whose server rejects a checkpoint causes a warning with the HTTP status", function* () {
+  const lines: Array<string> = []
+  const logger = Logger.make(({ message }) => void lines.push(String(message)))
+  const client = HttpClient.make((request) =>
+    Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status: 507 })))
+  )
+  const offer = yield* CheckpointMirror.make.pipe(
+    Effect.provideService(AppConfig.AppConfig, yield* configured("https://user:secret@mirror.example/log")),
+    Effect.provideService(HttpClient.HttpClient, client),
+    Effect.provide(Layer.merge(NodeServices.layer, Logger.layer([logger])))
+  )
+  yield* offer("one")
+  yield* TestClock.adjust("30 seconds")
+  assert.deepStrictEqual(lines, [
+    "A checkpoint could not be copied to CHECKPOINT_MIRROR (its server responded with status 507); retrying with the newest checkpoint in a minute"
+  ])
 })
