@@ -2,8 +2,8 @@
  * The command `vatproof` and its subcommands. The module of a subcommand is loaded only if the command line names it, so that
  * `vatproof --version` and `--help` start without the modules of the service.
  */
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { Console, Effect } from "effect"
+import { CliOutput, Command } from "effect/cli"
 
 /**
  * A subcommand with its short description, which is its description if it has no other. A command line that does not name it gets a
@@ -63,6 +63,17 @@ const subcommands = [
   )
 ] as const
 
+/** Prints the errors of an invalid command line before the help text, which is longer than a screen. */
+const presenter = CliOutput.layerPresenter({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Effect.andThen(
+          Console.error(event.errors.map(({ message }) => `vatproof: ${message}`).join("\n")),
+          CliOutput.defaultPresenter.present({ ...event, _tag: "Help", reason: "Implicit" })
+        )
+      : CliOutput.defaultPresenter.present(event)
+})
+
 /** Runs the command of a command line. */
 export const run = Effect.fnUntraced(function* (args: ReadonlyArray<string>, version: string) {
   const loaded = yield* Effect.all(subcommands.map((load) => load(args)))
@@ -70,5 +81,5 @@ export const run = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ver
     Command.withDescription("EU VAT ID validation that keeps the proof"),
     Command.withSubcommands(loaded)
   )
-  yield* Command.runWith(vatproof, { version })(args)
+  yield* Effect.provide(Command.runWith(vatproof, { version })(args), presenter)
 })

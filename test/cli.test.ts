@@ -35,6 +35,15 @@ describe("The command line", () => {
     }
   })
 
+  it("prints the error of a wrong command line first, on its own line, and then the help", () => {
+    const main = join(import.meta.dirname, "../src/main.ts")
+    const { output, status } = spawnSync("sh", ["-c", `"${process.execPath}" "${main}" batch 2>&1`], { encoding: "utf8" })
+    const [first = "", ...rest] = (output[1] ?? "").split("\n")
+    assert.match(first, /^vatproof: Missing required flag: --out$/u)
+    assert.include(rest.join("\n"), "USAGE")
+    assert.strictEqual(status, 1)
+  })
+
   it("loads the module of the command that it names only", () => {
     const { modules, stdout } = start("batch", "--help")
     assert.include(stdout, "--resume")

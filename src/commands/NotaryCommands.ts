@@ -8,11 +8,15 @@ import { formatSigningKey, formatVerifier, parseSigner } from "#events/merkle/No
 import * as LogAdoption from "#events/audit/LogAdoption.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 
 const seedBytes = 32
+
+/** The key would name the log for ever after a default. */
+class UnnamedLog extends Schema.TaggedError<UnnamedLog>()("UnnamedLog", { message: Schema.String }) {}
 
 /** The log is signed, but the command has no NOTARY_KEY to derive the public key from. */
 class UnknownSigner extends Schema.TaggedError<UnknownSigner>()("UnknownSigner", { message: Schema.String }) {}
@@ -22,7 +26,7 @@ const key = Command.make(
   {
     name: Flag.String("name").pipe(
       Flag.optional,
-      Flag.withDescription("Name of the log. Default: the host of PUBLIC_URL (or else SERVICE_NAME), followed by /log/0")
+      Flag.withDescription("Name of the log. Default: the host of PUBLIC_URL, followed by /log/0")
     ),
     out: Flag.String("out").pipe(
       Flag.optional,
@@ -33,6 +37,10 @@ const key = Command.make(
   Effect.fnUntraced(function* (flags) {
     const fs = yield* FileSystem.FileSystem
     const crypto = yield* Crypto
+    if (Option.isNone(flags.name) && Option.isNone((yield* AppConfig).publicUrl)) {
+      const message = "Set PUBLIC_URL, or add --name: the key has the name of the log, which cannot be changed later"
+      return yield* new UnnamedLog({ message })
+    }
     const name = Option.isSome(flags.name) ? flags.name.value : yield* NotaryKeys.logName
     const seed = Redacted.make(crypto.randomBytes(seedBytes))
     const secret = yield* Effect.fromResult(formatSigningKey(NodeCrypto.pureCrypto, name, seed))
@@ -50,7 +58,10 @@ const key = Command.make(
   Command.withDescription("Make a key that signs the log, and print its public key"),
   Command.withShortDescription("Make a key that signs the log"),
   Command.withExamples([
-    { command: "vatproof notary key --out /etc/vatproof/notary.key", description: "A key for a service with DATABASE_URL" },
+    {
+      command: "PUBLIC_URL=https://vat.example.com vatproof notary key --out /etc/vatproof/notary.key",
+      description: "A key for a service with DATABASE_URL"
+    },
     { command: "vatproof notary key --name vat.example.com/log/0", description: "A key for a log of this name" }
   ])
 )

@@ -18,7 +18,14 @@ layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof nota
     assert.strictEqual(statSync(out).mode & 0o777, 0o600)
     assert.notInclude(made.output, "PRIVATE")
     assert.isNotNull((yield* command("notary", "key", "--out", out)).failure)
-    assert.match((yield* command("notary", "key")).output, /^NOTARY_KEY=PRIVATE\+KEY\+vatproof\/log\/0\+/u)
+    const named = yield* commandWith({ PUBLIC_URL: "https://vat.example.org" }, "notary", "key")
+    assert.match(named.output, /^NOTARY_KEY=PRIVATE\+KEY\+vat\.example\.org\/log\/0\+/u)
+  })
+
+  it.effect("generates no signing key without PUBLIC_URL or --name, because the key has the name of the log", function* () {
+    const { failure, output } = yield* command("notary", "key")
+    assert.match(failure ?? "", /^Set PUBLIC_URL, or add --name/u)
+    assert.strictEqual(output, "")
   })
 
   it.effect("prints the public key of the configured signing key, or that the log is not signed", function* () {

@@ -89,7 +89,7 @@ layer(service, { excludeTestServices: true })("an operator command in a separate
   })
 
   it.effect("exits with code 1 if its output cannot be written", function* () {
-    const line = `"${process.execPath}" src/main.ts notary key > /dev/full 2> /dev/null`
+    const line = `"${process.execPath}" src/main.ts notary key --name any/log/0 > /dev/full 2> /dev/null`
     const { exitCode } = yield* ChildProcess.make("sh", ["-c", line], { stdin: "ignore" })
     assert.strictEqual(Number(yield* exitCode), 1)
   })
