@@ -1,18 +1,17 @@
 /** The use cases of batches: submit, read, wait, cancel. BatchOpening turns the items into tasks, which the task engine answers. */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
-import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { batchExpiry, type BatchFacts, type BatchItem, type BatchRecord } from "#domain/pending/Batch.ts"
 import * as BatchIntake from "#domain/pending/BatchIntake.ts"
 import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
+import * as UploadPlaces from "#domain/pending/UploadPlaces.ts"
 import { computedId } from "#domain/validation/ValidationTask.ts"
 
 /** The batch does not exist or belongs to another key. The message does not distinguish the two. */
@@ -23,8 +22,7 @@ export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNot
 }
 
 /** A batch that a client submits. `items` streams the items while they arrive, and fails if the upload is invalid. */
-export interface BatchSubmission<E, R> {
-  readonly caller: KeyCaller
+export interface BatchSubmission<E, R> extends UploadPlaces.Uploader {
   readonly items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>
   readonly idempotencyKey: string | null
   readonly wait: Duration.Duration
@@ -36,15 +34,6 @@ const pollEvery = Duration.millis(200)
 const cancelWait = Duration.seconds(5)
 /** Maximum number of waiting clients per replica. Further clients get a response at once. */
 const maxWaiting = 500
-/**
- * Limits on concurrent uploads: per replica, because each upload keeps its VAT IDs in memory, and per API key, so that slow
- * uploads of one key do not block other keys.
- */
-const uploadBounds = { concurrency: 16, capacity: 16, perKey: 2 }
-const tooManyUploads = new RateLimitExceeded({
-  message: `An API key may have at most ${uploadBounds.perKey} uploads in progress; retry after one has ended`,
-  retryAfterSeconds: 2
-})
 /** Maximum number of open batches per API key. */
 const maxOpen = 20
 const tooMany = new RateLimitExceeded({
@@ -57,7 +46,7 @@ const makeUpload = Effect.gen(function* () {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const spool = yield* BatchSpool
-  const uploads = yield* FairQueue.make(uploadBounds)
+  const inPlace = yield* UploadPlaces.make
 
   /** Reads all items and passes each chunk to `keep`. Returns the counts and a keyed hash of the items. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
@@ -74,12 +63,9 @@ const makeUpload = Effect.gen(function* () {
     return { counts, requestHash: keyedHash.of("idempotency", hash) }
   })
 
-  const busy = new StoreUnavailable({ cause: "Too many concurrent uploads of batches" })
-  const bounded = <A, E, R>(keyId: string, upload: Effect.Effect<A, E, R>) =>
-    uploads.admit(keyId, upload, (bound) => Effect.fail(bound === "perKey" ? tooManyUploads : busy))
-
   /** Accepts all items, or none if the upload fails. `isNew` is false if a batch with this id exists. */
-  const accept = <E, R>({ caller, idempotencyKey, items }: BatchSubmission<E, R>, batchId: string) => {
+  const accept = <E, R>(submission: BatchSubmission<E, R>, batchId: string) => {
+    const { caller, idempotencyKey, items } = submission
     const uploadId = crypto.uuidV7()
     const work = Effect.gen(function* () {
       const { counts, requestHash } = yield* readAll(items, (chunk, index) =>
@@ -94,18 +80,14 @@ const makeUpload = Effect.gen(function* () {
       // If this deletion fails, housekeeping deletes the chunks later.
       Effect.onError(() => Effect.ignore(spool.discard(uploadId)))
     )
-    return bounded(caller.keyId, work)
+    return inPlace(submission, work)
   }
 
   /** Reads a repeated upload, whose batch exists already. Returns the hash of its items and stores nothing. */
-  const hashOf = <E, R>({ caller, items }: BatchSubmission<E, R>) =>
-    Effect.map(
-      bounded(
-        caller.keyId,
-        readAll(items, () => Effect.void)
-      ),
-      ({ requestHash }) => requestHash
-    )
+  const hashOf = <E, R>(submission: BatchSubmission<E, R>) => {
+    const read = readAll(submission.items, () => Effect.void)
+    return Effect.map(inPlace(submission, read), ({ requestHash }) => requestHash)
+  }
 
   return { accept, hashOf }
 })

@@ -19,7 +19,8 @@ const meanings = {
     "The monthly quota of the free plan is used up, or the request needs a paid plan; `details` has the plan's limit, the end of the month and a link to larger plans.",
   NOT_FOUND: "The path, or the key, receipt, validation or batch in it, does not exist or belongs to another caller.",
   METHOD_NOT_ALLOWED: "The path does not support this method; the header `Allow` lists the supported ones.",
-  REQUEST_TIMEOUT: "The request did not arrive completely within 30 seconds.",
+  REQUEST_TIMEOUT:
+    "The request did not arrive completely within 30 seconds, or less than 20 KiB of its body arrived in 5 seconds.",
   CONFLICT: "An account with this email address already exists.",
   API_KEY_NOT_CLAIMABLE:
     "The API key belongs to an account with a login, or another key of your account starts, or started, with the same 12 characters. The message says which.",
@@ -37,14 +38,14 @@ const meanings = {
   IDEMPOTENCY_KEY_REUSED:
     "The `Idempotency-Key` was used before, for a different request or for a registration more than 24 hours ago; use a new value for a new request.",
   RATE_LIMIT_EXCEEDED:
-    "A limit is reached: calls per minute, the monthly quota of a paid plan, registrations, signups, failed logins or API keys; retry after `Retry-After` seconds.",
+    "A limit is reached: calls per minute, the monthly quota of a paid plan, registrations, signups, failed logins, API keys or uploads in progress; retry after `Retry-After` seconds.",
   REQUEST_HEADER_FIELDS_TOO_LARGE: "The path and the headers together exceed 32 KiB.",
   INTERNAL_ERROR: "A fault of the service; report the `request_id` to the operator.",
   EVIDENCE_ALTERED:
     "The stored evidence differs from the signed evidence, so it is not served; report the `request_id` to the operator.",
   SOURCE_UNAVAILABLE: "No source is available. This says nothing about the VAT ID; retry after `Retry-After` seconds.",
   SERVICE_UNAVAILABLE:
-    "The database is unreachable, the service is overloaded or stopping, the event to prove is not signed yet, or a PDF cannot be created now; retry after `Retry-After` seconds."
+    "The database is unreachable, the service is overloaded or stopping, it reads its maximum of uploads, the event to prove is not signed yet, or a PDF cannot be created now; retry after `Retry-After` seconds."
 } as const satisfies Record<ErrorCode, string>
 
 /** Returns the error codes that occur in a text, with their meanings, as a Markdown list. */

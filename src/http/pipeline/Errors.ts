@@ -125,7 +125,10 @@ const unroutable = {
     code: "REQUEST_HEADER_FIELDS_TOO_LARGE",
     message: "Path and headers together exceed 32 KiB"
   },
-  TimedOut: { code: "REQUEST_TIMEOUT", message: "The request did not arrive completely in time; send it again" }
+  TimedOut: {
+    code: "REQUEST_TIMEOUT",
+    message: "The request did not arrive completely in time, or its body arrived too slowly; send it again"
+  }
 } as const satisfies Record<string, Problem>
 
 /**

@@ -23,6 +23,7 @@ import type { CommonPassword, PasswordsBusy } from "#domain/login/Passwords.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import type { IdempotencyInProgress, IdempotencyKeyReused } from "#domain/callers/IdempotencyRules.ts"
 import type { BatchNotFound } from "#domain/pending/Batches.ts"
+import type { UploadsBusy } from "#domain/pending/UploadPlaces.ts"
 import type { ValidationNotFound } from "#domain/pending/PendingValidations.ts"
 import type { PdfUnavailable } from "#domain/receipts/document/ReceiptPdf.ts"
 import type { ReceiptLinkNotFound } from "#domain/receipts/ReceiptLinks.ts"
@@ -72,6 +73,7 @@ export type Failure =
   | StoreUnavailable
   | TokenExpired
   | UnknownApiKey
+  | UploadsBusy
   | ValidationNotFound
   | WrongCredentials
   | WrongPassword
@@ -112,6 +114,7 @@ const codeOf = {
   StoreUnavailable: "SERVICE_UNAVAILABLE",
   TokenExpired: "TOKEN_EXPIRED",
   UnknownApiKey: "NOT_FOUND",
+  UploadsBusy: "SERVICE_UNAVAILABLE",
   ValidationNotFound: "NOT_FOUND",
   WrongCredentials: "UNAUTHORIZED",
   WrongPassword: "UNAUTHORIZED"
@@ -147,6 +150,7 @@ export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
     case "NotSignedYet":
     case "PasswordsBusy":
     case "StoreUnavailable":
+    case "UploadsBusy":
       return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds } satisfies Problem
     default:
       return { code: codeOf[failure._tag], message: failure.message } satisfies Problem

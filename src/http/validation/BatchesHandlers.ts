@@ -8,6 +8,7 @@ import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from 
 import { Batches } from "#domain/pending/Batches.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { DecodedApi } from "#http/Api.ts"
+import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
@@ -45,6 +46,7 @@ const makeSubmit = Effect.gen(function* () {
   const { countCall } = yield* ValidateVatId
   const itemsOf = yield* makeItemsOf
   const publicPath = basePath(yield* Site)
+  const { count: proxies } = yield* TrustedProxies
 
   return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined) {
     const caller = yield* CurrentKey
@@ -63,7 +65,8 @@ const makeSubmit = Effect.gen(function* () {
     // The response to a batch is always asynchronous.
     const preferences = Prefer.parse(prefer, maxWaitSeconds)
     const idempotency = Option.getOrNull(idempotencyKey)
-    const { batch, isReplayed } = yield* submit({ caller, items, idempotencyKey: idempotency, wait: preferences.wait })
+    const client = clientNetwork(request, proxies)
+    const { batch, isReplayed } = yield* submit({ caller, client, items, idempotencyKey: idempotency, wait: preferences.wait })
     const headers = {
       location: `${publicPath}/v1/batches/${batch.batchId}`,
       ...Prefer.applied(preferences),

@@ -6,6 +6,7 @@ import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, S
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as BodyRate from "#infra/server/BodyRate.ts"
 import { Draining } from "#infra/server/Draining.ts"
 import { closingResponse, HttpRequest } from "#infra/server/HttpMessages.ts"
 import * as HttpRefusal from "#infra/server/HttpRefusal.ts"
@@ -21,6 +22,8 @@ export interface HttpListenerOptions {
   readonly grace: Duration.Duration
   /** A connection without traffic for this long is closed (default: 66 s). */
   readonly stalled?: Duration.Duration
+  /** The least rate at which bodies must arrive (default: 20 KiB in 5 s). */
+  readonly bodyRate?: BodyRate.LeastRate
   /** Limit of open connections (default: 8,192). */
   readonly maxConnections?: number
 }
@@ -87,7 +90,11 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   )
   const { close, server } = makeServer(options)
   server.on("drop", warnOfDropped)
-  refuseUnreadable(server, (reason) => options.refusal(reason, uuidV7()))
+  const refusal = (reason: HttpRefusal.RefusalReason) => options.refusal(reason, uuidV7())
+  refuseUnreadable(server, refusal)
+  const watchBody = yield* BodyRate.make(options.bodyRate ?? BodyRate.leastRate, (socket) =>
+    HttpRefusal.send(socket, () => refusal("TimedOut"))
+  )
   yield* Effect.forkScoped(Effect.andThen(Deferred.await(begun), Effect.sync(close)))
   const closeIdle = trackIdle(server)
 
@@ -134,7 +141,10 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
         capacity: maxPipelined,
         onRejected: warnOfPipelines
       })
-      serveBy(server, (request, response) => queue.accept(request, response))
+      serveBy(server, (request, response) => {
+        watchBody(request)
+        queue.accept(request, response)
+      })
     })
   })
 })

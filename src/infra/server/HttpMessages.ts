@@ -18,6 +18,11 @@ export class HttpRequest extends IncomingMessage {
     this.upgrades = value
   }
 
+  /** True if the service waits for the client to send more of the body. False while received bytes are unread, or reading is paused. */
+  get awaitsBody() {
+    return !this.complete && this.expecting === undefined && this.readableLength === 0 && !this.socket.isPaused()
+  }
+
   expectContinue(response: ServerResponse) {
     this.expecting = response
   }

@@ -4,7 +4,6 @@ import { HttpClient, HttpClientRequest } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
-import * as RawHttp from "#test/support/RawHttp.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
@@ -54,16 +53,6 @@ const finished = Effect.fnUntraced(function* (key: string, id: string) {
 })
 
 const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
-
-/** Opens a connection and sends the beginning of an upload: one chunk and a part of the next. */
-const beginUpload = Effect.fnUntraced(function* (key: string, ...headers: ReadonlyArray<string>) {
-  const { baseUrl } = yield* RunningService.RunningService
-  const connection = yield* RawHttp.open(Number(new URL(baseUrl).port))
-  const head = [`POST ${path} HTTP/1.1`, "host: x", `x-api-key: ${key}`, "content-type: application/x-ndjson"]
-  const lines = Array.from({ length: 600 }, (_, item) => `{"custom_id":"${item}","vat_id":"ATU10550001"}\n`).join("")
-  yield* connection.send(`${[...head, "content-length: 100000", ...headers].join("\r\n")}\r\n\r\n${lines}`)
-  return connection
-})
 
 layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (it) => {
   it.effect(
@@ -232,41 +221,6 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
       yield* sandbox.configure({ vies_unavailable_member_states: [] })
     }
   )
-
-  it.effect("reads at most two uploads of one API key at a time, so that slow uploads do not block other API keys", function* () {
-    const { newKey, post } = yield* RunningService.RunningService
-    const key = yield* newKey
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* Effect.replicateEffect(beginUpload(key), 2)
-        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 2 })
-        const further = yield* Effect.replicateEffect(beginUpload(key), 8)
-        const rejected = yield* Effect.forEach(further, ({ until }) => until((text) => text.includes('"error"')))
-        for (const text of rejected) assertProblem(RawHttp.readReply(text), "RATE_LIMIT_EXCEEDED")
-        assert.strictEqual((yield* post(path, { items }, { key: yield* newKey })).status, 202)
-      })
-    )
-    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
-  })
-
-  it.effect("rejects a request with the Idempotency-Key of a running upload, and discards an interrupted upload", function* () {
-    const { newKey, post } = yield* RunningService.RunningService
-    const key = yield* newKey
-    const headers = { "idempotency-key": "cut off" }
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* beginUpload(key, "idempotency-key: cut off")
-        yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 1 })
-        assertProblem(yield* post(path, { items }, { key, headers }), "IDEMPOTENCY_IN_PROGRESS")
-      })
-    )
-    yield* Effect.repeat(countOf("uploads"), { schedule: Schedule.spaced("20 millis"), until: (count) => count === 0 })
-    const again = yield* Effect.repeat(post(path, { items }, { key, headers }), {
-      schedule: Schedule.spaced("20 millis"),
-      until: ({ status }) => status !== 409
-    })
-    assert.deepStrictEqual([again.status, again.headers["idempotent-replayed"]], [202, undefined])
-  })
 
   it.effect("returns the estimated end time of a batch in the response that accepts the batch", function* () {
     const { newKey, post } = yield* RunningService.RunningService

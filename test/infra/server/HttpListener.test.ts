@@ -91,6 +91,23 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     yield* client.until(has("HTTP/1.1 200 OK", said("POST", "/upload", "body")))
   })
 
+  it.effect(
+    "is refused if its body arrives too slowly, but not if the service has not read the received bytes yet",
+    function* () {
+      const { connect, letGo } = yield* listenWith({ bodyRate: { bytes: 100, interval: Duration.millis(100) } })
+      const [silent, slow, unread] = [yield* connect, yield* connect, yield* connect]
+      yield* unread.send(post("/slow", "x".repeat(10)).replace("Content-Length: 10", "Content-Length: 11"))
+      yield* silent.send(post("/upload", "").replace("Content-Length: 0", "Content-Length: 1000"))
+      yield* slow.send(post("/upload", "x").replace("Content-Length: 1", "Content-Length: 1000"))
+      for (const client of [silent, slow]) {
+        assert.match(yield* client.closed, /^HTTP\/1.1 408 .*"code":"REQUEST_TIMEOUT"/su)
+      }
+      yield* unread.send("x")
+      yield* letGo
+      yield* unread.until((text) => text.includes(said("POST", "/slow", "x".repeat(11))))
+    }
+  )
+
   it.effect("gets no 100 Continue if its body is not needed", function* () {
     const { connect } = yield* listen
     const client = yield* connect
