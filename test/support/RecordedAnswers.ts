@@ -1,4 +1,6 @@
 /** Recorded answers of the live sources, reduced to the fields that matter. */
+import { Layer } from "effect"
+import { TestClock } from "effect/testing"
 
 /** The answer of VIES about CZ45274649, recorded 2026-10-03. */
 export const viesAnswer = {
@@ -13,6 +15,10 @@ export const viesAnswer = {
   traderNameMatch: "NOT_PROCESSED"
 }
 
+/** Sets the test clock to the time of a recording, because an answer of another day is malformed. */
+const clockAt = (time: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(time)))
+export const viesClock = clockAt(viesAnswer.requestDate)
+
 /** Returns an error of VIES, as recorded 2025-06-03. */
 export const viesError = (code: string) => ({ actionSucceed: false, errorWrappers: [{ error: code }] })
 
@@ -26,6 +32,8 @@ export const bzstAnswer = {
   ergPlz: "A",
   ergOrt: "A"
 }
+
+export const bzstClock = clockAt(bzstAnswer.anfrageZeitpunkt)
 
 /** Returns an answer of the BZSt to a plain query. */
 export const bzstStatus = (status: string, more: object = {}) => ({

@@ -40,6 +40,7 @@ import { monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as MailServer from "#test/support/MailServer.ts"
+import * as SandboxClock from "#test/support/SandboxClock.ts"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 
@@ -89,7 +90,7 @@ export const otherSettings = {
 /** One replica in this process. */
 export interface Replica extends ServiceClient.ServiceClient {
   readonly port: number
-  /** Moves the replica's clock ahead. The clocks of the database and the sandbox do not move. */
+  /** Moves the replica's clock ahead, and the clock of the sandbox by whole days. The clock of the database does not move. */
   readonly travel: (ahead: Duration.Input) => Effect.Effect<void>
   /** Stops the replica as SIGTERM does. A replica that is not stopped ends with its scope. */
   readonly stop: Effect.Effect<void>
@@ -138,13 +139,17 @@ const makeClock = (real: Clock.Clock) => {
   const travel = (duration: Duration.Input) =>
     Effect.sync(() => {
       for (const moved of [ahead, travelled]) MutableRef.update(moved, (before) => before + Duration.toMillis(duration))
+      SandboxClock.follow(ahead.current)
       movedAtMs = monotonicMsOf(clock)
       for (const sleeper of [...sleepers].filter(({ until }) => until <= millis())) {
         sleepers.delete(sleeper)
         sleeper.wake()
       }
     })
-  const goBack = Effect.sync(() => MutableRef.set(ahead, 0))
+  const goBack = Effect.sync(() => {
+    MutableRef.set(ahead, 0)
+    SandboxClock.follow(0)
+  })
   const database = DatabaseBreaker.make()
   const breaker: DatabaseBreaker.DatabaseBreaker = {
     ...database,
@@ -196,6 +201,7 @@ const launch = Effect.fnUntraced(function* (settings: Settings) {
   const { env, port } = yield* settingsFor({ ...Option.getOrUndefined(mail), ...settings })
   const { breaker, clock, goBack, travel } = makeClock(yield* Clock.Clock)
   const scope = yield* Scope.fork(yield* Effect.scope)
+  yield* Scope.addFinalizer(scope, goBack)
   const config = Layer.effect(AppConfig.AppConfig, AppConfig.read(env))
   const service = App.service(yield* Sandbox.Sandbox).pipe(Layer.provide(config), Layer.provide(platform))
   // A separate memo map, so that two replicas share nothing but the database.
@@ -257,7 +263,7 @@ const httpClient = NodeHttpClient.layerUndiciOptions({ keepAliveTimeout: 20, kee
 
 /** Everything that a service needs outside of its database: a sandbox, a mail server, an HTTP client. */
 export const layerOutside = Layer.mergeAll(
-  Sandbox.layer({ host: "127.0.0.1", port: 0 }),
+  Layer.provide(Sandbox.layer({ host: "127.0.0.1", port: 0 }), SandboxClock.layer),
   MailServer.layer(),
   httpClient,
   platform,

@@ -127,6 +127,8 @@ const Bestaetigungsantwort = Schema.Struct({
   ergOrt: optionalOrEmpty(MatchLetter)
 })
 const decodeVerdict = Schema.decodeUnknownOption(Bestaetigungsantwort)
+const timelyVerdict = (exchange: SourceHttp.Exchange) =>
+  Option.filter(decodeVerdict(exchange.json), ({ anfrageZeitpunkt }) => SourceHttp.isTimely(exchange, anfrageZeitpunkt))
 
 const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, SourceFailure> => {
   const statusBody = decodeStatusBody(exchange.json)
@@ -135,7 +137,7 @@ const readAnswer = (exchange: SourceHttp.Exchange): Result.Result<BzstAnswer, So
   const outcome = evatrStatuses.get(status)?.outcome ?? unknownStatus
   if (outcome !== "valid" && outcome !== "invalid") return Result.fail(SourceHttp.failure("bzst", exchange, status, outcome))
   return Result.fromOption(
-    Option.map(decodeVerdict(exchange.json), (body) => toAnswer(body, outcome === "valid", exchange)),
+    Option.map(timelyVerdict(exchange), (body) => toAnswer(body, outcome === "valid", exchange)),
     () => SourceHttp.failure("bzst", exchange, status, SourceHttp.malformed)
   )
 }

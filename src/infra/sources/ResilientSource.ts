@@ -58,11 +58,13 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   /** Whether the newest live call failed. */
   let isFailing = false
 
-  const observe = (ended: SourceHealth.Ended) => {
+  const incidents = makeIncidents()
+  const observe = (prefix: string) => (ended: SourceHealth.Ended) => {
     const { endedMs, failure } = ended
     // The budget rejected the question, so the source was not called.
     if (failure?.reason === "over_budget") return Effect.void
     health.observeCall(ended)
+    if (failure === null) incidents.end(prefix)
     // A failure of the question alone says nothing about the source.
     isFailing = failure !== null && failure.scope !== "question"
     if (isFailing) lastLiveFailureMs = endedMs
@@ -71,7 +73,7 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
   }
 
   const behindBreakers = <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
-    whenEnded(call, observe).pipe(breaker.source, breaker.memberState(prefix))
+    whenEnded(incidents.bounded(prefix, call), observe(prefix)).pipe(breaker.source, breaker.memberState(prefix))
 
   /** Runs a call about a VAT ID behind the guards, but without single flight: other callers do not share it. */
   const through = <B>(vatId: VatId, call: Effect.Effect<B, SourceFailure>): Effect.Effect<B, SourceFailure> =>
@@ -134,6 +136,33 @@ export const make = Effect.fnUntraced(function* <A extends Answer>(options: Resi
 
 export type ResilientSource<A extends Answer> = Effect.Success<ReturnType<typeof make<A>>>
 
+/**
+ * Bounds the pauses that a source or a register requests. A source that repeats its request ends its pause `maxRetryAfterS` after the first
+ * request of an incident. A successful call ends the incident.
+ */
+const makeIncidents = () => {
+  /** The end of the longest pause, on the monotonic clock, of the source ("") and of each register. */
+  const ends = new Map<string, number>()
+  const bound = (prefix: string, failure: SourceFailure, nowMs: number) => {
+    if (failure.retry_after_s === undefined || failure.scope === "question") return failure
+    const key = failure.scope === "source" ? "" : prefix
+    const endMs = ends.get(key) ?? nowMs + maxRetryAfterS * 1_000
+    ends.set(key, endMs)
+    const restS = Math.max(0, Math.ceil((endMs - nowMs) / 1_000))
+    return new SourceFailure({ ...failure, retry_after_s: Math.min(failure.retry_after_s, restS) })
+  }
+  return {
+    bounded: <B>(prefix: string, call: Effect.Effect<B, SourceFailure>) =>
+      Effect.catchTag(call, "SourceFailure", (failure) =>
+        Effect.flatMap(monotonicMs, (nowMs) => Effect.fail(bound(prefix, failure, nowMs)))
+      ),
+    end: (prefix: string) => {
+      ends.delete("")
+      ends.delete(prefix)
+    }
+  }
+}
+
 /** Stops calls and probes for as long as the source requested, or for `blockedPauseMs` if it blocks the service's IP address. */
 const makePause = (source: SourceName) => {
   /** On the monotonic clock. */
@@ -152,7 +181,7 @@ const makePause = (source: SourceName) => {
     /** Begins or extends the pause if the failure of a call requires it. */
     note: ({ reason, retry_after_s = 0, scope }: SourceFailure, { endedAtMs, endedMs }: SourceHealth.Ended) => {
       const isBlocked = reason === "blocked" && scope !== "question"
-      const requestedMs = scope === "source" ? Math.min(retry_after_s, maxRetryAfterS) * 1_000 : 0
+      const requestedMs = scope === "source" ? retry_after_s * 1_000 : 0
       const pauseMs = Math.max(requestedMs, isBlocked ? blockedPauseMs : 0)
       if (pauseMs > 0 && pausedUntilMs <= endedMs) beganAtMs = endedAtMs
       if (pauseMs > 0 && pausedUntilMs < endedMs + pauseMs) {

@@ -9,7 +9,7 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type { Dispatcher } from "@effect/platform-node/Undici"
-import { Clock, Effect, Option, Predicate, Result, Schema, type Duration } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, Predicate, Result, Schema } from "effect"
 import { hash } from "node:crypto"
 import { calendarDate } from "#domain/kernel/CalendarDate.ts"
 import { version } from "#domain/kernel/Version.ts"
@@ -20,11 +20,12 @@ import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 export type Fault = Pick<SourceFailure, "reason" | "scope" | "retry">
 
 /**
- * The result of an exchange. `json` is undefined if the body is not JSON or repeats a key. `retryAfterS` is the `Retry-After` of
+ * The result of an exchange. `receivedAtMs` is the time of its end by the clock of the service. `json` is undefined if the body is not JSON or repeats a key. `retryAfterS` is the `Retry-After` of
  * a 429 or 503, otherwise null.
  */
 export interface Exchange {
   readonly evidence: Evidence
+  readonly receivedAtMs: number
   readonly json: unknown
   readonly retryAfterS: number | null
 }
@@ -57,6 +58,13 @@ export const Instant = Schema.String.check(
   ),
   Schema.makeFilter((text: string) => Option.isSome(calendarDate(text.slice(0, 10))))
 ).pipe(Schema.decodeTo(Schema.DateTimeUtcFromString))
+
+/**
+ * Returns true if an answer arrived within a day of the time that it names. A later time would keep the answer the newest one, and an
+ * earlier time would not be the time of this question.
+ */
+export const isTimely = ({ receivedAtMs }: Exchange, answeredAt: DateTime.Utc): boolean =>
+  Math.abs(DateTime.toEpochMillis(answeredAt) - receivedAtMs) <= Duration.toMillis("1 day")
 
 /** A text that a source may leave out. */
 export const OptionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
@@ -198,8 +206,8 @@ const readResponse = (source: SourceName, request: string, { bytes, retryAfter, 
   if (Result.isFailure(text)) return Result.fail(text.failure)
   if (bytes === null || text.success === null) return Result.fail(failedByStatus(source, status, retryAfterS))
   const evidence = { request, response: text.success, response_sha256: hash("sha256", bytes, "hex"), http_status: status }
-  const exchange: Exchange = { evidence, json: Option.getOrUndefined(parseUnambiguousJson(text.success)), retryAfterS }
-  return Result.succeed(exchange)
+  const json = Option.getOrUndefined(parseUnambiguousJson(text.success))
+  return Result.succeed<Exchange>({ evidence, receivedAtMs: nowMs, json, retryAfterS })
 }
 
 /** Seconds from a `Retry-After` header, which holds either seconds or a date (RFC 9110, 10.2.3). */

@@ -112,8 +112,10 @@ const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.R
   const body = successful(exchange, decodeCheckVatResponse)
   if (Result.isFailure(body)) return Result.fail(body.failure)
   const { success: answer } = body
-  // An answer about another VAT ID is malformed.
-  if (answer.countryCode !== question.vatId.memberState.prefix || normalise(answer.vatNumber) !== question.vatId.number) {
+  // An answer about another VAT ID or of another day is malformed.
+  const isAbout =
+    answer.countryCode === question.vatId.memberState.prefix && normalise(answer.vatNumber) === question.vatId.number
+  if (!isAbout || !SourceHttp.isTimely(exchange, answer.requestDate)) {
     return Result.fail(SourceHttp.failure("vies", exchange, null, SourceHttp.malformed))
   }
   return Result.succeed({

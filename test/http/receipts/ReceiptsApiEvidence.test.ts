@@ -1,4 +1,4 @@
-import { Effect, MutableRef, Schema } from "effect"
+import { DateTime, Effect, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { createHash } from "node:crypto"
 import { confirm, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
@@ -33,7 +33,8 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
       const client = yield* RunningService.start({ BZST_BASE_URL: standIn.baseUrl })
       const key = yield* newPaidKey(client)
       const sent = MutableRef.make("")
-      const response = `\n{ "id":"a\\/b","anfrageZeitpunkt" : "2025-09-22T18:33:04.564553064+02:00","ergFirmenname":"A","ergOrt":"B",\t"status":"evatr-0000","x":{"ä":[1.0e2,"\\u20ac 😀"]}}\r\n `
+      const time = `${DateTime.formatIso(yield* DateTime.now).slice(0, -1)}553064+00:00`
+      const response = `\n{ "id":"a\\/b","anfrageZeitpunkt" : "${time}","ergFirmenname":"A","ergOrt":"B",\t"status":"evatr-0000","x":{"ä":[1.0e2,"\\u20ac 😀"]}}\r\n `
       yield* standIn.next(
         answering(standIn, (call) =>
           Effect.andThen(

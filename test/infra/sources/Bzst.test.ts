@@ -6,12 +6,12 @@ import * as Bzst from "#infra/sources/Bzst.ts"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
-import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
+import { bzstAnswer, bzstClock, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, describe, fresh, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
-  Layer.provideMerge(StandIn.layer),
+  Layer.provideMerge([StandIn.layer, bzstClock]),
   Layer.provide(SourceHttp.layerClient)
 )
 

@@ -10,7 +10,7 @@ import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
 import * as ResilientSources from "#infra/sources/ResilientSources.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
-import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
+import { bzstAnswer, bzstClock, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { fresh } from "#test/support/Test.ts"
 
@@ -22,7 +22,7 @@ const parts = Layer.unwrap(
       Layer.provide([Bzst.layer({ baseUrl }), Vies.layer({ baseUrl })])
     )
   )
-).pipe(Layer.provideMerge(StandIn.layer), Layer.provide(SourceHttp.layerClient))
+).pipe(Layer.provideMerge([StandIn.layer, bzstClock]), Layer.provide(SourceHttp.layerClient))
 
 const question = {
   vatId: Result.getOrThrow(parse("DE811115368")),

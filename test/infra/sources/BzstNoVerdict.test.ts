@@ -2,12 +2,12 @@ import { Effect, Layer, Result, Schema } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
-import { bzstAnswer, bzstStatus } from "#test/support/RecordedAnswers.ts"
+import { bzstAnswer, bzstClock, bzstStatus } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Bzst.layer({ baseUrl }))).pipe(
-  Layer.provideMerge(StandIn.layer),
+  Layer.provideMerge([StandIn.layer, bzstClock]),
   Layer.provide(SourceHttp.layerClient)
 )
 
@@ -38,6 +38,8 @@ const noVerdicts: ReadonlyArray<readonly [string, number, unknown, object]> = [
   ["a status that is a number", 200, { ...bzstAnswer, status: 0 }, malformed],
   ["no status", 200, { ...bzstAnswer, status: undefined }, malformed],
   ["no time", 200, { ...bzstAnswer, anfrageZeitpunkt: undefined }, { ...malformed, code: "evatr-0000" }],
+  ["a time more than a day ago", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-09-21T18:33:04+02:00" }, malformed],
+  ["a time more than a day ahead", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-09-23T18:33:05+02:00" }, malformed],
   ["a time without offset", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-09-22T18:33:04.564553064" }, malformed],
   ["a malformed time", 200, { ...bzstAnswer, anfrageZeitpunkt: "2025-13-22T18:33:04Z" }, malformed],
   ["an unknown letter", 200, { ...bzstAnswer, ergOrt: "E" }, malformed],

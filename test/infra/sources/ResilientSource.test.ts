@@ -120,6 +120,37 @@ describe("a source behind a circuit breaker", () => {
   )
 
   it.effect.each([
+    ["source", "circuit of the source"],
+    ["member_state", "circuit of a register"]
+  ] as const)(
+    "(a %s) that repeats its request for a pause is called again after ten minutes, like any failing one",
+    function* ([scope]) {
+      const { ask, conduct, counts } = yield* make
+      MutableRef.set(conduct, Effect.fail(failureOf({ scope, retry_after_s: 240 })))
+      // The first three failures open the circuit of a register.
+      for (const _ of [1, 2, 3]) yield* ask()
+      yield* TestClock.adjust("599 seconds")
+      yield* ask()
+      const before = counts.asked
+      for (const _ of Array.from({ length: 12 })) {
+        yield* TestClock.adjust("10 seconds")
+        yield* ask()
+      }
+      assert.isAtLeast(counts.asked - before, 11)
+      // A successful call ends the incident: the source may request a pause again.
+      MutableRef.set(conduct, Effect.succeed(sourceAnswer))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(reasonOf(yield* ask()), "answered")
+      MutableRef.set(conduct, Effect.fail(failureOf({ scope, retry_after_s: 240 })))
+      for (const _ of [1, 2, 3]) yield* ask()
+      const again = counts.asked
+      yield* TestClock.adjust("239 seconds")
+      assert.strictEqual(reasonOf(yield* ask()), "circuit_open")
+      assert.strictEqual(counts.asked, again)
+    }
+  )
+
+  it.effect.each([
     ["is called once for equal queries of several callers", true, 1],
     ["is called once per caller if each answer belongs to its caller", false, 3]
   ] as const)("%s", function* ([_, isShared, calls]) {

@@ -7,12 +7,12 @@ import * as Vies from "#infra/sources/Vies.ts"
 import { viesCodes } from "#infra/sources/ViesCodes.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
-import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
+import { viesAnswer, viesClock, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, describe, fresh, it } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
-  Layer.provideMerge(StandIn.layer),
+  Layer.provideMerge([StandIn.layer, viesClock]),
   Layer.provide(SourceHttp.layerClient)
 )
 
@@ -163,6 +163,13 @@ describe("a query to VIES", () => {
       })
     }
   }
+
+  own.effect("returns an answer whose time is almost a day ago or ahead", function* () {
+    for (const requestDate of ["2026-10-02T21:02:06.000Z", "2026-10-04T21:02:05.000Z"]) {
+      const { answered_at } = yield* checkAgainst(czech, StandIn.answer(200, { ...viesAnswer, requestDate }))
+      assert.deepStrictEqual(answered_at, DateTime.makeUnsafe(requestDate))
+    }
+  })
 
   own.effect("fails with the pause that the Retry-After header of VIES requests", function* () {
     const script = StandIn.answer(503, viesError("SERVICE_UNAVAILABLE"), { "retry-after": "90" })

@@ -2,12 +2,12 @@ import { Effect, Layer, Result, Schema } from "effect"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
-import { viesAnswer, viesError } from "#test/support/RecordedAnswers.ts"
+import { viesAnswer, viesClock, viesError } from "#test/support/RecordedAnswers.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const parts = Layer.unwrap(Effect.map(StandIn.StandIn, ({ baseUrl }) => Vies.layer({ baseUrl }))).pipe(
-  Layer.provideMerge(StandIn.layer),
+  Layer.provideMerge([StandIn.layer, viesClock]),
   Layer.provide(SourceHttp.layerClient)
 )
 
@@ -69,6 +69,8 @@ const noVerdicts: ReadonlyArray<readonly [string, unknown, object]> = [
   ["a valid verdict beside the code INVALID", { ...viesAnswer, valid: true, userError: "INVALID" }, malformed],
   ["an invalid verdict beside the code VALID", { ...viesAnswer, valid: false, userError: "VALID" }, malformed],
   ["an error in an unknown field beside a verdict", { ...viesAnswer, valid: false, error: "MS_UNAVAILABLE" }, malformed],
+  ["a time more than a day ago", { ...viesAnswer, requestDate: "2026-10-02T21:02:05.000Z" }, malformed],
+  ["a time more than a day ahead", { ...viesAnswer, requestDate: "2026-10-04T21:02:06.000Z" }, malformed],
   ["a time without offset", { ...viesAnswer, requestDate: "2026-10-03T21:02:05" }, malformed],
   ["null", "null", malformed],
   ["a list", [viesAnswer], malformed],
