@@ -25,7 +25,6 @@ import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
 import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
 import * as PgValidationReader from "#events/pending/PgValidationReader.ts"
-import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import * as RetentionJob from "#events/personal/RetentionJob.ts"
 import * as EventIndex from "#events/projections/EventIndex.ts"
 import { Projections } from "#events/projections/Projections.ts"
@@ -66,7 +65,7 @@ export const stores = Layer.mergeAll(
   PgApiKeyList.layer,
   PgCredentials.layer,
   PgLoginLog.layer,
-  RetentionJob.layer.pipe(Layer.provide(PersonalErasure.layer)),
+  RetentionJob.layer,
   PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
   PgRateLimiter.layer,

@@ -39,21 +39,25 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Verifies the events and returns them unchanged. The request fails with EVIDENCE_ALTERED if an event differs from its signed
-   * leaf. Events that are not signed yet are accepted. The caller must limit the number of events.
+   * Returns the events that differ from their signed leaves. Events that are not signed yet are accepted. The caller must limit the number of
+   * events.
    */
-  const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
-    if (events.length === 0) return events
+  const altered = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
+    if (events.length === 0) return []
     const rows = yield* findLeaves(events.map(({ position }) => BigInt(position))).pipe(QueryPolicy.withRetry(retryFor))
     const byPosition = new Map(rows.map((row) => [Number(row.position), row]))
-    for (const event of events) {
+    return events.filter((event) => {
       const row = byPosition.get(event.position)
-      if (row === undefined || !isAsSigned(event, row)) {
-        return yield* integrity.refuse("event", `The event at position ${event.position} differs from the signed event`)
-      }
-    }
-    return events
+      return row === undefined || !isAsSigned(event, row)
+    })
   })
 
-  return { verified }
+  /** Returns the events unchanged. The request fails with EVIDENCE_ALTERED if one of them is `altered`. */
+  const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
+    const [first] = yield* altered(events)
+    if (first === undefined) return events
+    return yield* integrity.refuse("event", `The event at position ${first.position} differs from the signed event`)
+  })
+
+  return { altered, verified }
 })

@@ -2,7 +2,7 @@
  * Finds, erases and holds personal documents. Each change is recorded by an event. vatproof.append stores this event and changes
  * the documents in one transaction.
  */
-import { Array as Arr, Context, DateTime, Effect, Layer, Schema } from "effect"
+import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
 import {
   maxPositions,
@@ -13,7 +13,7 @@ import {
   personalDataStream
 } from "#domain/kernel/PersonalData.ts"
 import { BatchItemsDocument } from "#domain/pending/Batch.ts"
-import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
+import { receiptStream } from "#domain/receipts/Receipt.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
 import { logId } from "#events/store/AppendCommand.ts"
@@ -125,8 +125,7 @@ const make = Effect.gen(function* () {
           (row) => row.is_held,
           (positions) => PersonalDataReleased.make({ positions })
         )
-      ),
-    ...(yield* makeExpire(change))
+      )
   }
 })
 
@@ -204,7 +203,7 @@ const makeEraseUploads = Effect.map(SqlClient.SqlClient, (sql) => (subject: Pers
 })
 
 /** Creates a function that appends an event which changes documents. Fails with DocumentsChanged if a document changed meanwhile. */
-const makeChange = Effect.map(EventStore, (events) =>
+export const makeChange = Effect.map(EventStore, (events) =>
   Effect.fnUntraced(function* (positions: ReadonlyArray<number>, event: DomainEvent) {
     if (positions.length === 0) return
     yield* events
@@ -217,48 +216,6 @@ const makeChange = Effect.map(EventStore, (events) =>
       )
   })
 )
-
-/** Creates `eraseExpired`. The receipts of an open account are kept, even if their retention period is over. */
-const makeExpire = Effect.fnUntraced(function* (change: Effect.Success<typeof makeChange>) {
-  const sql = yield* SqlClient.SqlClient
-  const Expired = Schema.Struct({ position: Schema.BigInt, retain_until: Schema.DateTimeUtcFromDate, may_go: Schema.Boolean })
-  const findExpired = SqlSchema.findAll({
-    Request: Schema.Struct({ after: Schema.DateTimeUtcFromDate, position: Schema.Int, limit: Schema.Int }),
-    Result: Expired,
-    execute: ({ after, limit, position }) => sql`SELECT d.position, d.retain_until, e.type <> ${ReceiptIssued.type}
-        OR coalesce((SELECT a.closed_at IS NOT NULL FROM (SELECT account_id FROM vatproof.api_keys WHERE key_id = e.key_id LIMIT 1) k
-          CROSS JOIN LATERAL (SELECT closed_at FROM vatproof.accounts WHERE account_id = k.account_id LIMIT 1) a), false) AS may_go
-      FROM (SELECT position, retain_until FROM vatproof.personal_documents
-        WHERE log_id = ${logId} AND document IS NOT NULL AND NOT is_held AND (retain_until, position) > (${after}, ${position})
-          AND retain_until <= now() ORDER BY retain_until, position LIMIT ${limit}) d
-      CROSS JOIN LATERAL (SELECT type, (vatproof.json_of(data) ->> 'key_id')::uuid AS key_id
-        FROM vatproof.events WHERE log_id = ${logId} AND position = d.position LIMIT 1) e ORDER BY d.retain_until, d.position`
-  })
-
-  return {
-    /** Erases the documents whose retention period is over, `maxPositions` at a time, and returns their number. */
-    eraseExpired: Effect.gen(function* () {
-      let erased = 0
-      let after = { at: DateTime.makeUnsafe(0), position: -1 }
-      for (;;) {
-        const rows = yield* findExpired({ after: after.at, position: after.position, limit: maxPositions }).pipe(
-          QueryPolicy.withRetry(retryFor)
-        )
-        const positions = rows.filter(({ may_go }) => may_go).map(({ position }) => Number(position))
-        // If another command changed one of the documents first, this step erases none of them. The next run of the job finds them
-        // again.
-        const done = yield* change(positions, PersonalDataErased.make({ positions, cause: "retention" })).pipe(
-          Effect.as(positions.length),
-          Effect.catchTag("DocumentsChanged", () => Effect.succeed(0))
-        )
-        erased += done
-        const last = rows.at(-1)
-        if (last === undefined || rows.length < maxPositions) return erased
-        after = { at: last.retain_until, position: Number(last.position) }
-      }
-    })
-  }
-})
 
 export class PersonalErasure extends Context.Service<PersonalErasure, Effect.Success<typeof make>>()(
   "vatproof/events/personal/PersonalErasure"
