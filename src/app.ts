@@ -9,6 +9,7 @@ import { type DefaultSources, liveSources, sources } from "#app/layers/Sources.t
 import { audit, stores } from "#app/layers/Storage.ts"
 import { telemetry } from "#app/layers/Telemetry.ts"
 import { useCases } from "#app/layers/UseCases.ts"
+import * as Metrics from "#domain/kernel/Metrics.ts"
 import * as Maintenance from "#events/store/Maintenance.ts"
 import * as StoreGauges from "#events/store/StoreGauges.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
@@ -28,7 +29,7 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
     Layer.provide(http),
     Layer.provide(useCases),
     Layer.provide(sources(defaults)),
-    Layer.provide(Layer.mergeAll(Maintenance.layer, Protection.layer, StoreGauges.layer)),
+    Layer.provide(Layer.mergeAll(Maintenance.layer, Protection.layer, StoreGauges.layer, Layer.effectDiscard(Metrics.begin))),
     Layer.provide(audit),
     Layer.provide(stores),
     Layer.provide(signedTree),

@@ -3,7 +3,8 @@ import { Context, Effect, Layer, Metric, MutableRef, Schema } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
 /** Where altered evidence was found: in a cached answer, in an event about to be served, or by the scrubber. */
-export type EvidenceKind = "answer" | "event" | "scrub"
+const evidenceKinds = ["answer", "event", "scrub"] as const
+export type EvidenceKind = (typeof evidenceKinds)[number]
 
 /**
  * Stored evidence differs from the signed evidence, so it is not served. The error is a defect (`Effect.die`), because no caller
@@ -24,10 +25,14 @@ export interface IntegrityReport {
   readonly altered: ReadonlyArray<string>
 }
 
-const alteredEvidence = Metrics.counter("vatproof.evidence.altered", {
-  unit: "{finding}",
-  description: "Findings of stored evidence that differs from the signed evidence, so that it is not served"
-})
+const alteredEvidence = Metrics.counter(
+  "vatproof.evidence.altered",
+  {
+    unit: "{finding}",
+    description: "Findings of stored evidence that differs from the signed evidence, so that it is not served"
+  },
+  Metrics.labelsFor("vatproof.evidence", evidenceKinds)
+)
 
 const notaryRefused = Metrics.gauge("vatproof.notary.refused", {
   unit: "{notary}",
@@ -54,7 +59,6 @@ export class Integrity extends Context.Service<
     Effect.gen(function* () {
       const state = MutableRef.make<IntegrityReport>({ notary: null, altered: [] })
       yield* Metric.update(notaryRefused, 0)
-      yield* Metric.update(alteredEvidence({ "vatproof.evidence": "event" }), 0)
       const reportAltered = (kind: EvidenceKind, finding: string) =>
         Effect.suspend(() => {
           MutableRef.update(state, (before) => ({

@@ -2,7 +2,7 @@
  * Defines metrics: name and unit by OpenTelemetry's conventions (https://opentelemetry.io/docs/specs/semconv/general/metrics/,
  * read 2026-11), and one series per set of labels. Labels have few values and contain no data of callers or requests.
  */
-import { Metric } from "effect"
+import { Effect, Metric } from "effect"
 
 /** `unit` is a UCUM code: s, By, 1, or an annotation in braces such as {request}. */
 export interface InstrumentOptions {
@@ -35,8 +35,24 @@ const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions)
   }
 }
 
-export const counter = (name: string, options: InstrumentOptions) =>
-  family((attributes) => Metric.counter(name, { description: options.description, incremental: true, attributes }), options)
+const known: Array<Metric.Counter<number>> = []
+
+/** Defines a counter. `labels` are the sets of labels whose series have the value 0 from the start (`begin`). */
+export const counter = (name: string, options: InstrumentOptions, labels: ReadonlyArray<Labels> = [{}]) => {
+  const seriesOf = family(
+    (attributes) => Metric.counter(name, { description: options.description, incremental: true, attributes }),
+    options
+  )
+  known.push(...labels.map(seriesOf))
+  return seriesOf
+}
+
+/** Returns one set of labels for each value of a label. */
+export const labelsFor = (label: string, values: ReadonlyArray<string>): ReadonlyArray<Labels> =>
+  values.map((value) => ({ [label]: value }))
+
+/** Sets all known counters to 0. The rate of a series that begins with 1 would miss its first event. */
+export const begin = Effect.suspend(() => Effect.forEach(known, (series) => Metric.update(series, 0), { discard: true }))
 
 /** A counter that can also decrease. */
 export const upDownCounter = (name: string, options: InstrumentOptions) =>

@@ -34,10 +34,11 @@ const heartbeat = Duration.seconds(10)
  * The label `vatproof.outcome` is `closed`, `waiting` (the task is tried again), or `failed` (a defect, a database outage or a
  * shutdown).
  */
-const attempts = Metrics.counter("vatproof.tasks.attempts", {
-  unit: "{attempt}",
-  description: "Attempts to answer accepted validations"
-})
+const attempts = Metrics.counter(
+  "vatproof.tasks.attempts",
+  { unit: "{attempt}", description: "Attempts to answer accepted validations" },
+  Metrics.labelsFor("vatproof.outcome", ["closed", "waiting", "failed"])
+)
 
 /** Result of an attempt: the task is closed, or it waits for the next attempt. */
 type Outcome =

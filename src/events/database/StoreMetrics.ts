@@ -15,10 +15,14 @@ export const appendBatchSize = Metrics.histogram("vatproof.append.batch.size", b
  * The attribute `vatproof.append.way` is `whole` if the database accepted all commands of a round trip together, and `each` if it
  * decided each command individually.
  */
-const appendedBatches = Metrics.counter("vatproof.append.batches", {
-  unit: "{batch}",
-  description: "Round trips, by whether the database accepted all commands at once or decided each one individually"
-})
+const appendedBatches = Metrics.counter(
+  "vatproof.append.batches",
+  {
+    unit: "{batch}",
+    description: "Round trips, by whether the database accepted all commands at once or decided each one individually"
+  },
+  Metrics.labelsFor("vatproof.append.way", ["whole", "each"])
+)
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })
 

@@ -68,7 +68,7 @@ export const make = Effect.map(Clock.currentTimeMillis, (startedMs) => {
         answers: answers && !unavailable,
         latencyMs: unavailable ? null : latencyMs,
         lastChecked: DateTime.makeUnsafe(lastCheckedAtMs),
-        reason: lastReason
+        reason: state === "operational" ? null : lastReason
       }
     })
 

@@ -2,7 +2,7 @@
 import { Effect, Exit, Metric, Option } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 import type { SourceState } from "#domain/vat/Sources.ts"
-import type { SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
+import { FailureReason, type SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 
 /** The path of questions at each source, below its base URL. Contains no VAT ID. */
 export const checkPaths = { vies: "/check-vat-number", bzst: "/v1/abfrage" } as const
@@ -14,10 +14,19 @@ const requestDuration = Metrics.histogram("http.client.request.duration", Metric
 })
 
 /** Labels: `vatproof.source`, and `vatproof.outcome`, which is `answered` or the reason of a failure. */
-export const attempts = Metrics.counter("vatproof.source.attempts", {
-  unit: "{attempt}",
-  description: "Questions to an official source by outcome, including those that were not sent because its circuit is open"
-})
+export const attempts = Metrics.counter(
+  "vatproof.source.attempts",
+  {
+    unit: "{attempt}",
+    description: "Questions to an official source by outcome, including those that were not sent because its circuit is open"
+  },
+  SourceName.literals.flatMap((source) =>
+    Metrics.labelsFor("vatproof.outcome", ["answered", "interrupted", ...FailureReason.literals]).map((outcome) => ({
+      "vatproof.source": source,
+      ...outcome
+    }))
+  )
+)
 
 /** Label: `vatproof.source`. */
 const sourceState = Metrics.gauge("vatproof.source.state", {

@@ -2,13 +2,21 @@
 import { Effect, Schedule } from "effect"
 import * as Metrics from "#domain/kernel/Metrics.ts"
 
-export type Signal = "traces" | "metrics" | "logs"
+const signals = ["traces", "metrics", "logs"] as const
+export type Signal = (typeof signals)[number]
+const outcomes = ["taken", "lost"] as const
+
+const labelsOf = (signal: Signal, outcome: (typeof outcomes)[number]) => ({
+  "vatproof.telemetry.signal": signal,
+  "vatproof.outcome": outcome
+})
 
 /** Labels: `vatproof.telemetry.signal` and `vatproof.outcome` (taken, lost). */
-const exportsMade = Metrics.counter("vatproof.telemetry.exports", {
-  unit: "{export}",
-  description: "Exports of telemetry by outcome: taken by the collector, or lost"
-})
+const exportsMade = Metrics.counter(
+  "vatproof.telemetry.exports",
+  { unit: "{export}", description: "Exports of telemetry by outcome: taken by the collector, or lost" },
+  signals.flatMap((signal) => outcomes.map((outcome) => labelsOf(signal, outcome)))
+)
 
 export interface ExportHealth {
   /** Records how an export ended; `error` is undefined on success. Does not wait. */
@@ -38,7 +46,7 @@ export const make = Effect.gen(function* () {
     if (error === undefined) failures.delete(signal)
     else failures.set(signal, error.message)
     const outcome = error === undefined ? "taken" : "lost"
-    exportsMade({ "vatproof.telemetry.signal": signal, "vatproof.outcome": outcome }).updateUnsafe(1, context)
+    exportsMade(labelsOf(signal, outcome)).updateUnsafe(1, context)
   }
   return { note } satisfies ExportHealth
 })

@@ -123,6 +123,23 @@ const testLayer = Layer.effect(RunningService.RunningService, measured).pipe(
 )
 
 layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
+  it.effect("have all counters from the start", function* () {
+    const text = yield* readMetrics(yield* AdminPort)
+    for (const series of [
+      'vatproof_append_batches_total{vatproof_append_way="each"}',
+      'vatproof_cache_lookups_total{vatproof_cache_outcome="stale"}',
+      'vatproof_evidence_altered_total{vatproof_evidence="scrub"}',
+      "vatproof_failovers_total",
+      'vatproof_quota_refusals_total{vatproof_plan="enterprise"}',
+      'vatproof_source_attempts_total{vatproof_source="bzst",vatproof_outcome="malformed"}',
+      'vatproof_tasks_attempts_total{vatproof_outcome="failed"}',
+      'vatproof_telemetry_exports_total{vatproof_telemetry_signal="logs",vatproof_outcome="lost"}',
+      'vatproof_verdicts_total{vatproof_verdict="none",vatproof_source="none"}'
+    ]) {
+      assert.include(text, `\n${series} `)
+    }
+  })
+
   // This test runs first, because the outages in the other tests pause the task engine.
   it.effect(
     "count a failed attempt to answer an accepted validation as an attempt, not as a response without a verdict",
