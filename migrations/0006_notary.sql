@@ -19,7 +19,7 @@ CREATE TABLE vatproof.checkpoints (
   signed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (log_id, size)
 );
-COMMENT ON TABLE vatproof.checkpoints IS 'Signed checkpoints. A note has the number of events and the Merkle root. The first checkpoint covers the empty log.';
+COMMENT ON TABLE vatproof.checkpoints IS 'Signed checkpoints. A note has the number of events and the Merkle root. The first checkpoint covers at most the event that opened the log.';
 COMMENT ON COLUMN vatproof.checkpoints.note IS 'The signed note, exactly as published.';
 
 -- The lease of the replica that signs. The lease only prevents duplicate work: without it, notarize() would still accept only a checkpoint that

@@ -6,7 +6,7 @@ import { credentials } from "#app/layers/Credentials.ts"
 import { http } from "#app/layers/Http.ts"
 import { signedTree, wellFormedKeys } from "#app/layers/SignedLog.ts"
 import { type DefaultSources, liveSources, sources } from "#app/layers/Sources.ts"
-import { audit, stores } from "#app/layers/Storage.ts"
+import { audit, opened, stores } from "#app/layers/Storage.ts"
 import { telemetry } from "#app/layers/Telemetry.ts"
 import { useCases } from "#app/layers/UseCases.ts"
 import * as Metrics from "#domain/kernel/Metrics.ts"
@@ -33,6 +33,7 @@ export const service = (defaults: DefaultSources = liveSources, adminPort = usua
     Layer.provide(audit),
     Layer.provide(stores),
     Layer.provide(signedTree),
+    Layer.provide(opened),
     Layer.provide(Database.layer),
     Layer.provide(Layer.merge(credentials, wellFormedKeys)),
     Layer.provide(admin(adminPort)),

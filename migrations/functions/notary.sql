@@ -29,7 +29,7 @@ $$;
 
 -- Stores a signed checkpoint of p_size events, and the hashes that the tiles gained since the previous checkpoint, of p_from events. p_hashes[i] is
 -- appended to the tile (p_level[i], p_index[i]), which already has p_offset[i] hashes. Returns false and stores nothing if the newest checkpoint does
--- not have p_from events. p_from is -1 for the first checkpoint, which covers the empty log.
+-- not have p_from events. p_from is -1 for the first checkpoint, which covers at most the event that opened the log.
 CREATE OR REPLACE FUNCTION vatproof.notarize(
   p_log smallint, p_from bigint, p_size bigint, p_note text,
   p_level smallint[], p_index bigint[], p_offset int[], p_hashes bytea[]
@@ -39,7 +39,7 @@ AS $$
 BEGIN
   PERFORM FROM notaries WHERE log_id = p_log FOR UPDATE;
   IF coalesce((SELECT size FROM checkpoints WHERE log_id = p_log ORDER BY size DESC LIMIT 1), -1) <> p_from THEN RETURN false; END IF;
-  IF p_size <= p_from OR p_from = -1 AND p_size > 0 OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
+  IF p_size <= p_from OR p_from = -1 AND p_size > 1 OR p_size > (SELECT next_position FROM logs WHERE log_id = p_log) THEN
     RAISE EXCEPTION 'a checkpoint of % events cannot follow the checkpoint of % events', p_size, p_from;
   END IF;
   IF EXISTS (SELECT FROM unnest(p_level, p_index, p_offset) AS g(level, index, start) WHERE g.start * 32 <> coalesce(

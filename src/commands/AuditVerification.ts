@@ -9,6 +9,7 @@ import * as ReceiptAudit from "#events/audit/verify/ReceiptAudit.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
+import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import { logStream, LogVerified } from "#domain/audit/LogReadEvents.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
@@ -30,6 +31,10 @@ const documentsIn = (documents: DatabaseAudit.AuditReport["documents"]) =>
   documents === null
     ? "The export has no personal documents: they were removed from it."
     : `Personal documents: ${documents.kept} intact, ${documents.erased} erased.`
+
+/** Says that a log is a sandbox; empty for a live log. */
+const sandboxWords = ({ verifiers: [{ name }] }: VerifierKeys.UsedKeys) =>
+  purposeIn(name) === "live" ? "" : `SANDBOX: the answers in the log ${name} are simulated and no evidence.\n`
 
 interface VerificationResult {
   readonly asJson: boolean
@@ -58,13 +63,14 @@ const printResult = Effect.fnUntraced(function* ({
     .join("\n")
   const others = extent === null ? "" : ` ${leftOutSentence(extent)}`
   const unsigned = events > signed ? ` ${events - signed} newer events are not signed yet.` : ""
-  const good = `The ${what} is intact: ${signed} events match ${checkpoints} signed ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of the log ${key.verifiers[0].name}.${unsigned}${others}
+  const good = `${sandboxWords(key)}The ${what} is intact: ${signed} events match ${checkpoints} signed ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of the log ${key.verifiers[0].name}.${unsigned}${others}
 ${documentsIn(documents)}
 The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses)}`
   const found = `the verification found ${count} ${count === 1 ? "defect" : "defects"} in ${events} events`
   const bad = `The ${what} does not match its signatures: ${found}.\n${list}${count > maxShown ? `\n  … and ${count - maxShown} more` : ""}`
   const data = {
     ok: count === 0,
+    purpose: purposeIn(key.verifiers[0].name),
     events,
     signed,
     checkpoints,
@@ -185,11 +191,15 @@ const verifyProof = Effect.fnUntraced(function* (
   )
   const sightings = yield* Witnesses.sightingsIn([note], witnesses)
   const document = personal === null ? "" : `\nIts personal document: ${personal}.`
-  const words = `Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.${document}
+  const words = `${sandboxWords(used)}Proved: the event at position ${index} is in the log ${checkpoint.origin} as it was signed with ${checkpoint.size} events.${document}
 ${event ?? `${leaf}\n(The data of the event was not verified: add the event with --event.)`}${Witnesses.wordsOf(sightings, witnesses.length)}`
   const witnessed = sightings.map((sighting) => ({ ...sighting }))
   const { origin: log, size } = checkpoint
-  yield* print(asJson, { ok: true, position: index, log, size, leaf, with_event: event !== null, personal, witnessed }, words)
+  yield* print(
+    asJson,
+    { ok: true, purpose: purposeIn(log), position: index, log, size, leaf, with_event: event !== null, personal, witnessed },
+    words
+  )
   if (used.note !== null) yield* remark(used.note)
 })
 

@@ -3,17 +3,11 @@ import { Console, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as App from "#app/app.ts"
 import { replicaOf } from "#app/layers/Sources.ts"
-import { AppConfig } from "#infra/config/AppConfig.ts"
+import * as AppConfig from "#infra/config/AppConfig.ts"
 import { urlOf } from "#infra/config/SettingForms.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Workers from "#infra/workers/Workers.ts"
-
-/** The requester in questions of the sandbox to the simulated BZSt: a German VAT ID that the BZSt publishes as a test number. */
-const sandboxRequester = "DE123456789"
-
-/** A placeholder, so that the sandbox shows where the operator's contact address appears. */
-const sandboxContact = "mailto:operator@example.com"
 
 /** Lets the sandbox take any free admin port, so that it does not conflict with a running service. */
 const anyPort = 0
@@ -21,7 +15,7 @@ const anyPort = 0
 /** Maximum number of worker processes. A larger number is probably a typo. */
 const maxWorkers = 64
 
-const address = Effect.map(AppConfig, ({ host, port }) => urlOf(host, port))
+const address = Effect.map(AppConfig.AppConfig, ({ host, port }) => urlOf(host, port))
 
 export const serve = Command.make(
   "serve",
@@ -36,7 +30,7 @@ export const serve = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ workers }) {
-    const config = yield* AppConfig
+    const config = yield* AppConfig.AppConfig
     const base = yield* address
     const ready = Layer.effectDiscard(Effect.logInfo(`Vatproof listens on ${base}, docs: ${base}/docs`))
     const worker = Option.match(config.worker, { onNone: () => ({}), onSome: (number) => ({ worker: number }) })
@@ -70,13 +64,7 @@ export const sandbox = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ port }) {
-    const config = yield* AppConfig
     const base = yield* address
-    const complete = {
-      ...config,
-      bzstRequester: Option.orElseSome(config.bzstRequester, () => sandboxRequester),
-      contact: Option.orElseSome(config.contact, () => sandboxContact)
-    }
     const running = Layer.unwrap(
       Effect.gen(function* () {
         const simulated = yield* Sandbox.Sandbox
@@ -84,10 +72,8 @@ export const sandbox = Command.make(
         return ready.pipe(Layer.provide(App.service(simulated, anyPort)))
       })
     )
-    yield* Layer.launch(
-      running.pipe(Layer.provide(Sandbox.layer({ host: "127.0.0.1", port })), Layer.provide(Layer.succeed(AppConfig, complete)))
-    )
-  })
+    yield* Layer.launch(running.pipe(Layer.provide(Sandbox.layer({ host: "127.0.0.1", port }))))
+  }, Effect.provide(AppConfig.layerSandbox))
 )
 
 export const migrate = Command.make(

@@ -33,7 +33,13 @@ const httpSettings = Layer.unwrap(
     const contact = Option.getOrNull(config.contact)
     return Layer.mergeAll(
       maxBodySize,
-      Layer.succeed(Site, { serviceName: config.serviceName, publicUrl, upgradeUrl, contact }),
+      Layer.succeed(Site, {
+        serviceName: config.serviceName,
+        publicUrl,
+        upgradeUrl,
+        contact,
+        isSandbox: config.purpose === "sandbox"
+      }),
       Layer.succeed(AccessLog, config.logs.access),
       Layer.succeed(CorsOrigins, config.corsOrigins),
       // Disables the span of Effect's HTTP server, which would record the path and the client's address. RequestTelemetry creates

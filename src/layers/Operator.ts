@@ -11,9 +11,13 @@ import * as PgAuditors from "#events/audit/PgAuditors.ts"
 import * as PgUsageAudit from "#events/callers/PgUsageAudit.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import { EventStore } from "#events/store/EventStore.ts"
+import * as LogOpening from "#events/store/LogOpening.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+
+/** Refuses a log without events, in commands. */
+const openedLog = LogOpening.layerExisting.pipe(Layer.provide(EventStore.layer), Layer.provide(NodeCrypto.layer))
 
 /** The services of commands that read and change accounts, keys, auditors and personal data. */
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, RevokeApiKey.layer).pipe(
@@ -21,6 +25,7 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, R
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
   Layer.provide(EventStore.layer),
   Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),
+  Layer.provide(openedLog),
   Layer.provide(Database.layerExisting)
 )
 
@@ -31,6 +36,7 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, R
 export const auditing = signedTree.pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),
+  Layer.provide(openedLog),
   Layer.provideMerge(Layer.unwrap(Effect.map(Database.existingUrl, (url) => Postgres.layer({ url, maxConnections: 8 }))))
 )
 

@@ -1,20 +1,29 @@
 /** Layers of the signed log: its tree, its keys, and the notary. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Option } from "effect"
+import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { LogSigner, parseKeys } from "#events/notary/LogSigner.ts"
 import * as Notary from "#events/notary/Notary.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
+import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 
-/** Fails if a configured signing key is malformed. The layer is built before the database layer, so that a failed start runs no migration. */
+/**
+ * Fails if a configured signing key is malformed, or belongs to a log of another purpose: a live key must not sign simulated answers. The layer is built before the database layer, so that a failed start runs no migration. */
 export const wellFormedKeys = Layer.effectDiscard(
   Effect.gen(function* () {
     const texts = yield* NotaryKeys.configuredKeys
-    if (Option.isSome(texts)) yield* Effect.fromResult(parseKeys(NodeCrypto.pureCrypto, texts.value, yield* NotaryKeys.logName))
+    if (Option.isNone(texts)) return
+    const { purpose } = yield* AppConfig
+    const { signing } = yield* Effect.fromResult(parseKeys(NodeCrypto.pureCrypto, texts.value, yield* NotaryKeys.logName))
+    const foreign = signing.find(({ name }) => purposeIn(name) !== purpose)
+    if (foreign === undefined) return
+    const message = `The key belongs to the ${purposeIn(foreign.name)} log ${foreign.name}, and this log is a ${purpose} log`
+    return yield* NotaryKeys.refuse({ message })
   }).pipe(Effect.catchTag("MalformedKey", NotaryKeys.refuse))
 )
 

@@ -29,6 +29,7 @@ import * as RetentionJob from "#events/personal/RetentionJob.ts"
 import * as EventIndex from "#events/projections/EventIndex.ts"
 import { Projections } from "#events/projections/Projections.ts"
 import { EventStore } from "#events/store/EventStore.ts"
+import * as LogOpening from "#events/store/LogOpening.ts"
 import * as SourceEvents from "#events/store/SourceEvents.ts"
 import { AppConfig, mailOptionsOf } from "#infra/config/AppConfig.ts"
 import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
@@ -52,6 +53,12 @@ const mailer = Layer.unwrap(
 const retention = Layer.effect(
   Retention,
   Effect.map(AppConfig, ({ retention }) => retention)
+)
+
+/** Opens the log before any other event is appended or signed. */
+export const opened = Layer.unwrap(Effect.map(AppConfig, ({ purpose }) => LogOpening.layer(purpose))).pipe(
+  Layer.provide(EventStore.layer),
+  Layer.provide(NodeCrypto.layer)
 )
 
 export const stores = Layer.mergeAll(

@@ -26,11 +26,11 @@ const add = (name: string, text: string) => (directory: string) => appendFileSyn
 
 /** Alterations of an export, each with the finding that it must cause. */
 const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => void, finding: RegExp]> = [
-  ["changed data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^2: the event differs from/u],
+  ["changed data of an event", replace("events.ndjson", '"valid":true', '"valid":false'), /^3: the event differs from/u],
   [
     "changed white space in an event",
     replace("events.ndjson", '"valid":true', '"valid": true'),
-    /^2: events.ndjson: The line is not an event in canonical form/u
+    /^3: events.ndjson: The line is not an event in canonical form/u
   ],
   ["a removed event", withoutLine("events.ndjson", 4), /^4: the event is missing/u],
   ["two swapped events", swapped, /^4: the event is missing/u],
@@ -56,7 +56,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
     /^3: the stored tree has a wrong hash for this event/u
   ],
   ["a changed row of a table", replace("receipts.csv", "mismatch", "match"), /^\d+: receipts.csv has a different row/u],
-  ["a removed row of a table", withoutLine("verifications.csv", 2), /^4: verifications.csv has no row/u],
+  ["a removed row of a table", withoutLine("verifications.csv", 2), /^5: verifications.csv has no row/u],
   [
     "an added row of a table",
     edit("receipts.csv", (text) => `${text}999;2026-11-21\r\n`),
@@ -249,14 +249,14 @@ layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) =
       const receipts = receiptsIn(directory)
       assert.deepStrictEqual(verifyInPython(directory, { receipts }), {
         status: 0,
-        said: "Right: 13 leaves, root, signature, 6 personal documents and the proofs of 5 receipts\n"
+        said: "Right: 14 leaves, root, signature, 6 personal documents and the proofs of 5 receipts\n"
       })
       edit("personal/documents.txt", (text) => text.replace(/ .*/u, " erased"))(directory)
       assert.strictEqual(verifyInPython(directory, { receipts }).status, 0)
       rmSync(join(directory, "personal"), { recursive: true })
       assert.deepStrictEqual(verifyInPython(directory, { receipts }), {
         status: 0,
-        said: "Right: 13 leaves, root, signature, 0 personal documents and the proofs of 5 receipts\n"
+        said: "Right: 14 leaves, root, signature, 0 personal documents and the proofs of 5 receipts\n"
       })
     })
 
@@ -280,7 +280,7 @@ layer(testLayer, { excludeTestServices: true })("an export for auditors", (it) =
       ["swapped events", swapped],
       ["a removed event", withoutLine("events.ndjson", 0)],
       ["an altered leaf", edit("leaves.txt", (text) => text.replace(/[1-9a-f]$/mu, "0"))],
-      ["a changed size in the checkpoint", replace("checkpoint", "\n13\n", "\n14\n")],
+      ["a changed size in the checkpoint", replace("checkpoint", "\n14\n", "\n15\n")],
       ["an altered personal document", replace("personal/documents.txt", "Köln", "Bonn")],
       ["an altered receipt", replaceFirst("receipts", "DE123456789", "DE123456780")],
       [

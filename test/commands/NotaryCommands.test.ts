@@ -5,6 +5,7 @@ import { HttpClient } from "effect/http"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandWith } from "#test/support/CommandLine.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -29,6 +30,7 @@ layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof nota
   })
 
   it.effect("prints the public key of the configured signing key, or that the log is not signed", function* () {
+    yield* MigratedDatabase.openLog
     const signed = yield* commandWith(signing(yield* temporaryFolder), "notary", "verifier")
     assert.strictEqual(signed.output, formatVerifier(signer))
     const none = yield* command("notary", "verifier")

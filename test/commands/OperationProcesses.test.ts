@@ -1,64 +1,30 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Context, Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
+import { Context, Deferred, Effect, FileSystem, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcess } from "effect/process"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { spawned } from "#test/support/CommandLine.ts"
-import { freePort } from "#test/support/RunningService.ts"
-import * as ServiceClient from "#test/support/ServiceClient.ts"
+import * as EmbeddedService from "#test/support/EmbeddedService.ts"
 import * as TcpServer from "#test/support/TcpServer.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const ground = Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici, SecureRandom.layerWebCrypto)
 
-/** The settings of a test process. An empty value overrides the machine's environment variable. */
-const environment = (dataDir: string) => ({ DATA_DIR: dataDir, DATABASE_URL: "", SMTP_URL: "", PORT: "", ADMIN_PORT: "0" })
-
-/** `vatproof sandbox` with its own embedded database. `stop` sends SIGHUP, as a closed terminal does, and returns the exit code. */
-class EmbeddedService extends Context.Service<
-  EmbeddedService,
-  {
-    readonly env: ReturnType<typeof environment>
-    readonly client: ServiceClient.ServiceClient
-    readonly stop: Effect.Effect<number>
-  }
->()("vatproof/test/EmbeddedService") {}
-
-const embeddedService = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const env = environment(yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" }))
-  const port = yield* freePort
-  const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", "sandbox"], {
-    cwd: join(import.meta.dirname, "../.."),
-    env: { ...env, PORT: String(port) },
-    extendEnv: true,
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "ignore"
-  })
-  const stop = Effect.suspend(() => {
-    process.kill(handle.pid, "SIGHUP")
-    return Effect.map(Effect.orDie(handle.exitCode), Number)
-  })
-  yield* Effect.addFinalizer(() =>
-    Effect.flatMap(handle.isRunning, (running) => (running ? Effect.exit(stop) : Effect.void)).pipe(Effect.ignore)
-  )
-  const client = yield* ServiceClient.make(`http://127.0.0.1:${port}`)
-  yield* client.get("/health").pipe(Effect.retry(Schedule.spaced("50 millis")))
-  return EmbeddedService.of({ env, client, stop })
-})
+class Embedded extends Context.Service<Embedded, Effect.Success<ReturnType<typeof EmbeddedService.start>>>()(
+  "vatproof/test/Embedded"
+) {}
 
 const Listed = Schema.fromJsonString(
   Schema.Struct({ accounts: Schema.Array(Schema.Struct({ email: Schema.NullOr(Schema.String), plan: Schema.String })) })
 )
 
-const service = Layer.effect(EmbeddedService, embeddedService).pipe(Layer.provideMerge(ground))
+const service = Layer.effect(Embedded, EmbeddedService.start("sandbox")).pipe(Layer.provideMerge(ground))
 
 layer(service, { excludeTestServices: true })("an operator command in a separate process", (it) => {
   it.effect("reads the embedded database while a service runs on it", function* () {
-    const { client, env } = yield* EmbeddedService
+    const { client, env } = yield* Embedded
     const key = yield* client.newKey
     const list = yield* spawned(env, "account", "list", "--json")
     const { accounts } = yield* Schema.decodeUnknownEffect(Listed)(list.stdout)
@@ -67,7 +33,7 @@ layer(service, { excludeTestServices: true })("an operator command in a separate
   })
 
   it.effect("reads the embedded database after the service was stopped with it by closing the terminal", function* () {
-    const { env, stop } = yield* EmbeddedService
+    const { env, stop } = yield* Embedded
     assert.strictEqual(yield* stop, 0)
     // The server removes this file when it has stopped.
     assert.isFalse(existsSync(join(env.DATA_DIR, "postgres/cluster/data/postmaster.pid")))
@@ -79,7 +45,7 @@ layer(service, { excludeTestServices: true })("an operator command in a separate
   it.effect("exits with code 1 and one sentence if no database exists, and creates no database", function* () {
     const fs = yield* FileSystem.FileSystem
     const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-commands-" })
-    const { code, stderr, stdout } = yield* spawned(environment(dataDir), "usage", "check")
+    const { code, stderr, stdout } = yield* spawned(EmbeddedService.environment(dataDir), "usage", "check")
     assert.deepStrictEqual([code, stdout], [1, ""])
     assert.match(
       stderr,
@@ -104,7 +70,7 @@ layer(service, { excludeTestServices: true })("an operator command in a separate
     const handle = yield* ChildProcess.make(
       process.execPath,
       ["src/main.ts", "batch", file, "--out", join(folder, "results.csv"), "--url", `http://127.0.0.1:${silent.port}`],
-      { env: { ...environment(folder), API_KEY: "svc_live_any" }, extendEnv: true, stdin: "ignore" }
+      { env: { ...EmbeddedService.environment(folder), API_KEY: "svc_live_any" }, extendEnv: true, stdin: "ignore" }
     )
     yield* Deferred.await(connected)
     process.kill(handle.pid, "SIGINT")

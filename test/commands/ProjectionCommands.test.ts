@@ -9,6 +9,7 @@ import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof projections`", (it) => {
   it.effect("rebuilds projections, and lists them with their lag", function* () {
+    yield* MigratedDatabase.openLog
     yield* command("auditor", "add", "tax office")
     yield* MigratedDatabase.execute("DROP TABLE vatproof.event_index CASCADE")
     yield* MigratedDatabase.execute("UPDATE vatproof.auditors SET expires_at = expires_at + interval '1 year'")

@@ -30,7 +30,7 @@ const exported = Effect.gen(function* () {
     yield* service.validate("DE123456789", { key: apiKey, query: company })
   }
   yield* service.validate("ATU12345678")
-  yield* checkpointOf(service, 13)
+  yield* checkpointOf(service, 14)
   const directory = join(folder, "export")
   const { failure } = yield* command("audit", "export", "--out", directory)
   assert.isNull(failure)

@@ -1,6 +1,7 @@
 /** A new database with all migrations, a connection pool like the service's, and the event store on this pool. */
 import { Effect, Layer } from "effect"
 import { EventStore } from "#events/store/EventStore.ts"
+import * as LogOpening from "#events/store/LogOpening.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
@@ -23,6 +24,11 @@ export const whileLocked = <A, E, R>(statement: string, effect: Effect.Effect<A,
     const sql = yield* (yield* TestDatabase.TestDatabase).administrator
     return yield* sql.withTransaction(Effect.andThen(sql.unsafe(statement).unprepared, effect))
   })
+
+/** Opens the log, as the first service does. Commands refuse a log without events. */
+export const openLog = Effect.scoped(
+  Layer.build(LogOpening.layer("live").pipe(Layer.provide(EventStore.layer), Layer.provide(NodeCrypto.layer)))
+)
 
 /** The pool and the event store on a given database. */
 export const layerOn = EventStore.layer.pipe(

@@ -32,6 +32,7 @@ export interface Differences {
   readonly record?: Partial<Omit<ReceiptRecord, "receipt" | "evidence">>
   readonly request?: string
   readonly response?: string
+  readonly isSandbox?: boolean
 }
 
 export const receiptRecord = (differences: Differences = {}): ReceiptRecord => {
@@ -48,7 +49,8 @@ export const receiptRecord = (differences: Differences = {}): ReceiptRecord => {
       result: { ...result, ...differences.result },
       bzst_request_id: differences.requestId === undefined ? "5b1f4b5f03c27585" : differences.requestId,
       issued_at: DateTime.makeUnsafe("2026-11-21T01:33:04.702Z"),
-      source: "vatproof-issued"
+      source: "vatproof-issued",
+      ...(differences.isSandbox === true ? { sandbox: true as const } : {})
     },
     position: 1_048_576,
     recordedAt: "2026-11-21T01:33:04.709913Z",

@@ -38,6 +38,11 @@ const Matches = {
   city_match: MatchWord
 }
 
+/** Marks a receipt of a sandbox. A live receipt lacks the field. */
+const sandbox = Schema.optionalKey(
+  Schema.Literal(true).annotate({ description: "Only in a sandbox: the receipt is simulated and no evidence" })
+)
+
 /** A receipt as callers see it. Fields that were not supplied, and names that no source disclosed, are empty strings. */
 export const Receipt = Schema.Struct({
   receipt_id: Schema.String,
@@ -60,7 +65,8 @@ export const Receipt = Schema.Struct({
   }),
   bzst_request_id: Schema.NullOr(Schema.String),
   issued_at: Schema.DateTimeUtcFromString,
-  source: Schema.String
+  source: Schema.String,
+  sandbox
 })
 export type Receipt = typeof Receipt.Type
 
@@ -69,7 +75,8 @@ export const ReceiptSummary = Schema.Struct({
   receipt_id: Schema.String,
   target_vat_id: Schema.String,
   ...Matches,
-  issued_at: Schema.DateTimeUtcFromString
+  issued_at: Schema.DateTimeUtcFromString,
+  sandbox
 })
 export type ReceiptSummary = typeof ReceiptSummary.Type
 
@@ -96,7 +103,7 @@ export const receiptStream = (receiptId: string): string => `receipt-${receiptId
 export const receiptList = (ownerId: string, targetVatId: string | null): string =>
   targetVatId === null ? `receipts-${ownerId}` : `receipts-${ownerId}/${targetVatId}`
 
-const { input, reference: _, result, ...receiptFacts } = Receipt.fields
+const { input, reference: _, result, sandbox: __, ...receiptFacts } = Receipt.fields
 const { official_address, official_name, ...resultFacts } = result.fields
 
 const issued = Schema.Struct({
@@ -123,6 +130,10 @@ const ReceiptDisclosure = Schema.Struct({
 
 /** A receipt was issued. `answer` has the time and status (`code`) of the BZSt. The personal document has the exact exchange. */
 export const ReceiptIssued = DomainEvent.definePersonal(["ReceiptIssued", 1, issued], ReceiptDisclosure, "receipts")
+
+/** Returns a receipt or summary with the mark of a sandbox, if `isSandbox`. */
+export const marked = <A extends Receipt | ReceiptSummary>(receipt: A, isSandbox: boolean): A =>
+  isSandbox ? { ...receipt, sandbox: true } : receipt
 
 /** Returns the whole receipt: the event's part joined with the personal document's part. */
 export const wholeReceipt = ({ receipt }: Issued, disclosed: typeof ReceiptDisclosure.Type): Receipt => {

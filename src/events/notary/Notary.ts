@@ -57,9 +57,13 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
     return { size: tree.size, note: yield* Effect.fromResult(Checkpoint.sign(next, keys.signers)) }
   })
 
-  // The first checkpoint covers the empty log. Therefore the notary refuses a log that has events but no checkpoint.
+  // The first checkpoint covers a log that only has the event that opened it. Therefore the notary refuses a log that has other events
+  // but no checkpoint.
   const recognised = yield* log.recognise(yield* loadSeen)
-  if (recognised.note === null) yield* lease.notarize({ ...(yield* checkpointOf(empty)), from: -1, growths: [] })
+  if (recognised.note === null) {
+    const { growths, tree } = yield* grow(empty, recognised.unsigned, Pacer.atOnce(1))
+    yield* lease.notarize({ ...(yield* checkpointOf(tree)), from: -1, growths })
+  }
   const start = recognised.note === null ? yield* log.follow(empty) : recognised
   if (start.note !== null) yield* saveSeen(start.note)
   yield* integrity.notary(null)

@@ -15,7 +15,7 @@ export interface NotaryLease {
 
 /**
  * A signed checkpoint of `size` events, and the hashes that were added to each tile since the checkpoint of `from` events. `from` is -1
- * for the first checkpoint, which covers the empty log.
+ * for the first checkpoint, which covers at most the event that opened the log.
  */
 export interface SignedUpdate {
   readonly from: number

@@ -5,6 +5,7 @@
  */
 import { Duration, Effect, Option, Ref, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { LogOpened } from "#domain/audit/LogPurpose.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
@@ -32,7 +33,7 @@ interface KnownHistory {
   readonly root: Hash
 }
 
-/** The signed tree and the newest checkpoint; `note` is null for an empty log that was never signed. */
+/** The signed tree and the newest checkpoint; `note` is null for a log that was never signed. */
 interface SignedTree {
   readonly tree: Tree
   readonly note: string | null
@@ -73,14 +74,15 @@ export const make = Effect.fnUntraced(function* (keys: LogKeys) {
   return {
     /**
      * Returns the signed tree and its checkpoint if the log extends every checkpoint in `seen`. This machine stored the checkpoints
-     * in `seen` outside the database. The returned note is null if the log is empty and was never signed.
+     * in `seen` outside the database. The returned note is null if the log is new and was never signed; `unsigned` is then its size.
      */
     recognise: Effect.fn("NotaryRefusals.recognise")(function* (seen: ReadonlyArray<SeenCheckpoint>) {
       yield* Ref.set(counting, seen.some(({ note }) => isOurs(note)) ? keys.signers : keys.verifiers)
       const loaded = yield* Effect.forEach(seen, loadSeen)
       const found = loaded.at(-1) ?? (yield* loadFrom(historyOf(sha256, empty)))
-      yield* found.note === null ? requireNew() : compare(found.tree, seen.length > 0)
-      return found
+      if (found.note === null) return { ...found, unsigned: yield* requireNew() }
+      yield* compare(found.tree, seen.length > 0)
+      return { ...found, unsigned: 0 }
     }),
     /** Returns the current signed tree and its checkpoint if this tree extends `tree`, which was signed before. */
     follow: (tree: Tree) => loadFrom(historyOf(sha256, tree)),
@@ -163,8 +165,8 @@ const makeComparison = Effect.gen(function* () {
 
   /**
    * Fails if signed events or newer checkpoints seem to be missing, or if the last signed events differ from the stored tree.
-   * Compares at most the last 256 signed events; `audit verify` compares all events. A checkpoint of the empty log proves no event, so events
-   * after it are accepted only if `isKnown`: this machine has stored a checkpoint of the log.
+   * Compares at most the last 256 signed events; `audit verify` compares all events. The checkpoint of a new log proves at most
+   * the event that opened it, so events after it are accepted only if `isKnown`: this machine has stored a checkpoint of the log.
    */
   const compare = Effect.fn("NotaryRefusals.compare")(function* ({ size }: Tree, isKnown: boolean) {
     const end = yield* endAfter(size)
@@ -175,9 +177,9 @@ const makeComparison = Effect.gen(function* () {
         `The stored tree is larger than the newest checkpoint of ${size} events: newer checkpoints are missing`
       )
     const unsigned = length - size
-    if (size === 0 && unsigned > 0 && !isKnown) {
+    if (size <= 1 && unsigned > 0 && !isKnown) {
       return yield* forked(
-        `The only checkpoint in the database is that of the empty log, but the log has ${length} events, and DATA_DIR has no checkpoint: restore DATA_DIR if it was lost; otherwise newer checkpoints are missing`
+        `The only checkpoint in the database is that of the new log, but the log has ${length} events, and DATA_DIR has no checkpoint: restore DATA_DIR if it was lost; otherwise newer checkpoints are missing`
       )
     }
     if (unsigned > unsignedAtMost.events || Number(end.unsigned_ms) > Duration.toMillis(unsignedAtMost.time)) {
@@ -196,12 +198,16 @@ const makeComparison = Effect.gen(function* () {
     if (different !== -1) return yield* forked(`The event at position ${from + different} differs from the signed event`)
   })
 
-  /** Fails unless the log is new, without events and without a stored tree. Called for a log that has no checkpoint. */
+  /**
+   * Returns the size of a log without checkpoint. Fails unless the log is new: it has at most the event that opened it, and no stored
+   * tree.
+   */
   const requireNew = Effect.fn("NotaryRefusals.requireNew")(function* () {
     const { head, last, surplus } = yield* endAfter(0)
-    if (head === 0n && last === -1n && !surplus) return
-    const events = Math.max(Number(head), Number(last) + 1)
-    return yield* forked(`There are ${events} events and no checkpoint: the log was never signed, or its checkpoints are missing`)
+    const isNew = head === last + 1n && !surplus && head <= 1n
+    if (isNew && (yield* events.read(0, 1)).every(({ type }) => type === LogOpened.type)) return Number(head)
+    const count = Math.max(Number(head), Number(last) + 1)
+    return yield* forked(`There are ${count} events and no checkpoint: the log was never signed, or its checkpoints are missing`)
   })
 
   return { compare, requireNew }

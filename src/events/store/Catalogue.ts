@@ -15,6 +15,7 @@ import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/audit/Audito
 import type { EventType, PersonalEventType } from "#domain/kernel/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/login/LoginLog.ts"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
+import { LogOpened } from "#domain/audit/LogPurpose.ts"
 import { LogExported, LogVerified } from "#domain/audit/LogReadEvents.ts"
 import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased, PersonalDataShown } from "#domain/kernel/PersonalData.ts"
 import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
@@ -46,6 +47,7 @@ export const eventTypes = [
   EmailVerified,
   LogAdopted,
   LogExported,
+  LogOpened,
   LogVerified,
   LoggedIn,
   LoginsCounted,

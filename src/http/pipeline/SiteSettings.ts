@@ -9,10 +9,18 @@ export interface SiteSettings {
   readonly upgradeUrl: string
   /** The operator's address, as a `mailto:` or `https:` URI; null if the operator publishes none. */
   readonly contact: string | null
+  /** True if all answers are simulated. */
+  readonly isSandbox: boolean
 }
 
 export const Site = Context.Reference<SiteSettings>("vatproof/http/pipeline/SiteSettings", {
-  defaultValue: () => ({ serviceName: "vatproof", publicUrl: "http://127.0.0.1:8080", upgradeUrl: "/plans", contact: null })
+  defaultValue: () => ({
+    serviceName: "vatproof",
+    publicUrl: "http://127.0.0.1:8080",
+    upgradeUrl: "/plans",
+    contact: null,
+    isSandbox: false
+  })
 })
 
 /** Returns the path prefix of the public URL, without a final slash. It is empty unless a proxy adds a prefix. */

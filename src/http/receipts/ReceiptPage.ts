@@ -21,11 +21,12 @@ const mainOf = ({
   issuer,
   law,
   lead,
+  mark,
   receiptId,
   sections,
   title,
   tone
-}: ReceiptDocument): string => `<header>
+}: ReceiptDocument): string => `${markOf(mark)}<header>
 <p class="issuer">${escape(issuer)}<span>${escape(receiptId)}</span></p>
 <h1>${escape(title)}</h1>
 <p class="law">${escape(law)}</p>
@@ -36,6 +37,12 @@ const mainOf = ({
 ${lead.map((line) => `<p>${escape(line)}</p>`).join("\n")}
 </section>
 ${sections.map((section) => sectionOf(section, attachments)).join("\n")}`
+
+/** The banner of a simulated receipt, and a watermark across the screen and each printed page. */
+const markOf = (mark: ReceiptDocument["mark"]): string =>
+  mark === null
+    ? ""
+    : `<p class="mark">${escape(mark.title)}. ${escape(mark.text)}</p>\n<div class="watermark" aria-hidden="true">${escape(mark.title)}</div>\n`
 
 const sectionOf = ({ blocks, heading }: Section, attachments: ReadonlyArray<Attachment>): string => `<section>
 <h2>${escape(heading)}</h2>

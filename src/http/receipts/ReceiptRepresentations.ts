@@ -3,11 +3,13 @@ import { Effect, Option } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import { AuditTrail } from "#domain/audit/AuditTrail.ts"
+import { marked } from "#domain/receipts/Receipt.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { receiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 import { ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
 import type { ReceiptErased, ReceiptRecord } from "#domain/receipts/ReceiptReader.ts"
 import { receiptLanguages } from "#domain/receipts/document/ReceiptText.ts"
+import { Site } from "#http/pipeline/SiteSettings.ts"
 import type { Problem } from "#http/pipeline/Errors.ts"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
@@ -37,6 +39,7 @@ export const linkedTypeOf = ({ accept }: AcceptHeaders): LinkedType =>
 export const make = Effect.gen(function* () {
   const crypto = yield* Crypto
   const pdf = yield* ReceiptPdf
+  const { isSandbox } = yield* Site
 
   /**
    * Returns the page or the PDF of a receipt. Each `readerId` has its own limit of concurrent PDFs. `pdfUrl` is the link to the PDF on
@@ -49,7 +52,7 @@ export const make = Effect.gen(function* () {
     options: ShowOptions
   ) {
     const language = languageOf(accepts)
-    const document = receiptDocument(record, language)
+    const document = receiptDocument({ ...record, receipt: marked(record.receipt, isSandbox) }, language)
     if (options.mediaType === "text/html") {
       return Page.respond(receiptPage(document, crypto.sha256Hex, options.pdfUrl), common)
     }
@@ -67,7 +70,7 @@ export const make = Effect.gen(function* () {
   const represent = Effect.fnUntraced(function* (ownerId: string, record: ReceiptRecord, accepts: AcceptHeaders) {
     const mediaType = Option.getOrElse(Negotiation.mediaType(accepts.accept, mediaTypes), () => mediaTypes[0])
     if (mediaType !== "application/json") return yield* show(ownerId, record, accepts, { mediaType })
-    return HttpApiSchema.withHeaders({ body: record.receipt, headers: common })
+    return HttpApiSchema.withHeaders({ body: marked(record.receipt, isSandbox), headers: common })
   })
 
   return { represent, show }

@@ -11,6 +11,7 @@ td{overflow-wrap:anywhere;white-space:pre-line}
 td:last-child{width:11.5rem;overflow-wrap:normal}
 td.match{color:var(--good);font-weight:600}
 td.mismatch{color:var(--bad);font-weight:600}
+.watermark{position:fixed;inset:0;display:grid;place-items:center;pointer-events:none;color:#a3231f;opacity:.16;font-size:4.2rem;font-weight:700;text-align:center;transform:rotate(-40deg);-webkit-print-color-adjust:exact;print-color-adjust:exact}
 li code{display:block;white-space:pre-wrap;overflow-wrap:anywhere}
 @media (max-width:40rem){tbody th,td:last-child{width:auto}}
 @page{size:A4;margin:18mm 20mm 20mm;@bottom-left{font:8.5pt sans-serif;color:#5a616b}@bottom-right{font:8.5pt sans-serif;color:#5a616b}}

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { receiptList } from "#domain/receipts/Receipt.ts"
+import { marked, receiptList } from "#domain/receipts/Receipt.ts"
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { parse } from "#domain/vat/VatId.ts"
@@ -9,6 +9,7 @@ import { CurrentReceiptReader } from "#http/pipeline/Authentication.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
+import { Site } from "#http/pipeline/SiteSettings.ts"
 import * as ReceiptRepresentations from "#http/receipts/ReceiptRepresentations.ts"
 import { defaultLimit } from "#http/receipts/ReceiptsApi.ts"
 
@@ -17,6 +18,7 @@ export const layer = HttpApiBuilder.group(
   "receipts",
   Effect.fnUntraced(function* (handlers) {
     const receipts = yield* ReceiptReader
+    const { isSandbox } = yield* Site
     const cursors = yield* Cursor.make
     const { represent } = yield* ReceiptRepresentations.make
     const erased = yield* ReceiptRepresentations.makeErased
@@ -36,7 +38,8 @@ export const layer = HttpApiBuilder.group(
         const list = receiptList(ownerId, targetVatId)
         const before = cursor === undefined ? null : yield* cursors.decode(list, cursor)
         const page = yield* receipts.page({ ownerId, targetVatId, before, limit })
-        return { data: page.receipts, next_cursor: page.next === null ? null : cursors.encode(list, page.next) }
+        const data = page.receipts.map((receipt) => marked(receipt, isSandbox))
+        return { data, next_cursor: page.next === null ? null : cursors.encode(list, page.next) }
       }, FailureResponses.respond)
     })
   })

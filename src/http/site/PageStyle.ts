@@ -15,6 +15,7 @@ h1{margin:0 0 1rem;font-size:1.75rem;line-height:1.2;font-weight:600;letter-spac
 .mixed .headline{color:var(--ink)}
 .bad .headline{color:var(--bad)}
 .verdict>:last-child{margin:0}
+.mark{margin:0 0 1.5rem;padding:.5rem 1rem;background:var(--bad);color:#fff;font-weight:600;text-align:center;-webkit-print-color-adjust:exact;print-color-adjust:exact}
 section{margin:0 0 1.9rem}
 h2{margin:0 0 .6rem;padding-bottom:.25rem;border-bottom:1px solid var(--line);font-size:1.1rem;line-height:1.3;font-weight:600;break-after:avoid}
 h3{margin:1rem 0 .3rem;font-size:.875rem;font-weight:600;color:var(--soft);break-after:avoid}

@@ -22,7 +22,7 @@ export const sitePage = (site: SiteSettings, parts: SitePageParts, sha256Hex: Sh
     ["plans", "Plans"]
   ].map(([path, name]) => `<a href="${base}/${path}">${name}</a>`)
   const main = `<header class="issuer"><a href="${base}/">${escape(site.serviceName)}</a><nav>${links.join(" ")}</nav></header>
-${content}`
+${site.isSandbox ? '<p class="mark">Sandbox: all answers are simulated and no evidence</p>\n' : ""}${content}`
   const listed = { description, icon: `${base}/favicon.svg` }
   return makePage(
     {

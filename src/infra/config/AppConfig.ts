@@ -13,6 +13,7 @@ import {
   Schema,
   SchemaIssue
 } from "effect"
+import type { LogPurpose } from "#domain/audit/LogPurpose.ts"
 import { ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
 import { type PlanLimits, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
@@ -119,7 +120,24 @@ const settings = Config.all({
   loginFailuresPer15Min: positive("LOGIN_FAILURES_PER_15_MIN", 10)
 })
 
-export type Settings = Config.Success<typeof settings>
+/**
+ * `purpose` is not a setting: the command `sandbox` has the settings of a sandbox, and every other command those of a live service. A
+ * command on an existing log does not depend on it.
+ */
+export type Settings = Config.Success<typeof settings> & { readonly purpose: LogPurpose }
+
+/** Defaults of the sandbox that differ: data of its own, values to see, and limits for an afternoon of trials. */
+const defaults: Readonly<Record<LogPurpose, Readonly<Record<string, string>>>> = {
+  live: {},
+  sandbox: {
+    DATA_DIR: ".data-sandbox",
+    // A German VAT ID that the BZSt publishes as a test number.
+    BZST_REQUESTER_VAT_ID: "DE123456789",
+    CONTACT: "operator@example.com",
+    REGISTRATIONS_PER_DAY: "1000",
+    SIGNUPS_PER_DAY: "1000"
+  }
+}
 
 /** A setting is invalid; the message names the setting. */
 export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("InvalidSetting", { message: Schema.String }) {}
@@ -127,8 +145,8 @@ export class InvalidSetting extends Schema.TaggedError<InvalidSetting>()("Invali
 export class AppConfig extends Context.Service<AppConfig, Settings>()("vatproof/infra/config/AppConfig") {}
 
 /** Decodes the settings from environment variables. An empty value counts as not set. Fails with `InvalidSetting`. */
-export const read = (env: Readonly<Record<string, string | undefined>>) => {
-  const set: Record<string, string> = {}
+export const read = (env: Readonly<Record<string, string | undefined>>, purpose: LogPurpose = "live") => {
+  const set: Record<string, string> = { ...defaults[purpose] }
   for (const [name, value] of Object.entries(env)) if (value !== undefined && value.trim() !== "") set[name] = value.trim()
   const names = settingNames(set, fileSecretNames)
   return settings.parse(names.provider).pipe(
@@ -138,7 +156,13 @@ export const read = (env: Readonly<Record<string, string | undefined>>) => {
     Effect.tap(() => {
       const message = names.misspelled()
       return message === undefined ? Effect.void : Effect.fail(new InvalidSetting({ message }))
-    })
+    }),
+    // The name of the service is in its receipts, exports and mails, so that all of them name the sandbox.
+    Effect.map((read): Settings => ({
+      ...read,
+      purpose,
+      serviceName: purpose === "sandbox" ? `${read.serviceName}-sandbox` : read.serviceName
+    }))
   )
 }
 
@@ -159,10 +183,14 @@ export const logSettingsAlone = Effect.suspend(() => logSettings.parse(ConfigPro
 )
 const usualLogs: LogSettings = { format: Option.none(), level: "Info", production: false, access: false }
 
-export const layer = Layer.effect(
-  AppConfig,
-  Effect.suspend(() => Effect.flatMap(fileSecrets(process.env), read))
-).pipe(Layer.provide(NodeFileSystem.layer))
+const layerFor = (purpose: LogPurpose) =>
+  Layer.effect(
+    AppConfig,
+    Effect.suspend(() => Effect.flatMap(fileSecrets(process.env), (env) => read(env, purpose)))
+  ).pipe(Layer.provide(NodeFileSystem.layer))
+
+export const layer = layerFor("live")
+export const layerSandbox = layerFor("sandbox")
 
 /** Returns BZST_REQUESTER_VAT_ID as a VAT ID; null if it is not set. */
 export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(Option.flatMap(config.bzstRequester, parseGerman))

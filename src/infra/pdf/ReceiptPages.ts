@@ -146,14 +146,27 @@ const drawBlock = (sheet: Sheet, block: Block, attachments: ReadonlyArray<Attach
   }
 }
 
-/** Draws the footers at the end, when the number of pages is known. */
-const footers = (sheet: Sheet, { page: [page, of], receiptId }: ReceiptDocument) => {
+/** Writes the mark of a simulated receipt across the page. */
+const watermark = (sheet: Sheet, { title }: NonNullable<ReceiptDocument["mark"]>) => {
+  const { pdf } = sheet
+  const { height, width } = pdf.page
+  artifact(sheet, () => {
+    pdf.save().rotate(-50, { origin: [width / 2, height / 2] })
+    pdf.font(receiptFonts.strong.name).fontSize(58).fillColor(colours.bad, 0.16)
+    pdf.text(title, (width - pdf.widthOfString(title)) / 2, height / 2 - 35, { lineBreak: false })
+    pdf.restore().fillOpacity(1)
+  })
+}
+
+/** Draws the footers and the mark at the end, when the number of pages is known. */
+const footers = (sheet: Sheet, { mark, page: [page, of], receiptId }: ReceiptDocument) => {
   const { left, pdf, width } = sheet
   const { count, start } = pdf.bufferedPageRange()
   for (let index = start; index < start + count; index++) {
     pdf.switchToPage(index)
     // Removes the bottom margin, because text below the margin would start a new page.
     pdf.page.margins.bottom = 0
+    if (mark !== null) watermark(sheet, mark)
     const style = { font: receiptFonts.text, size: 8.5, colour: colours.soft, width: width / 2 }
     const y = pdf.page.height - 40
     artifact(sheet, () => {

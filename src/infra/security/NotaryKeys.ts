@@ -1,5 +1,6 @@
 /** The notary's data outside the database: its keys, and the newest checkpoint that this machine has seen. */
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
+import { logNameOf } from "#domain/audit/LogPurpose.ts"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
 import { isUrl, newestFile } from "#infra/security/CheckpointMirror.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
@@ -14,10 +15,13 @@ export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("
 const unusable = (what: string) => (cause: PlatformError.PlatformError) =>
   Effect.fail(new NotaryKeyUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))
 
-/** Returns the name for a log without signatures: the host of PUBLIC_URL, or otherwise the service name, followed by `/log/0`. */
-export const logName = Effect.map(AppConfig, ({ publicUrl, serviceName }) => {
+/** Returns the name for a log without signatures: the host of PUBLIC_URL, or otherwise the service name, followed by its purpose. */
+export const logName = Effect.map(AppConfig, ({ publicUrl, purpose, serviceName }) => {
   const host = Option.map(publicUrl, (url) => new URL(url).host)
-  return `${Option.getOrElse(host, () => serviceName)}/log/0`
+  return logNameOf(
+    Option.getOrElse(host, () => serviceName),
+    purpose
+  )
 })
 
 /** Matches a PEM block, or a word outside of PEM blocks. */

@@ -1,5 +1,6 @@
 import { Effect, Layer } from "effect"
 import * as EventsSignedLog from "#events/notary/NotaryRefusals.ts"
+import { TreeStore } from "#events/notary/TreeStore.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -50,13 +51,13 @@ const unknownLogs: ReadonlyArray<readonly [name: string, statements: ReadonlyArr
     /the 100001 events after it are more than 100000 or span/u
   ],
   [
-    "an altered log of which only the checkpoint of the empty log is left",
+    "an altered log of which only the checkpoint of the new log is left",
     [
       "UPDATE vatproof.events SET units = 5, recorded_at = now()",
       "DELETE FROM vatproof.checkpoints WHERE size > 0",
       "DELETE FROM vatproof.tiles"
     ],
-    /The only checkpoint in the database is that of the empty log, but the log has 10 events, and DATA_DIR has no checkpoint: restore DATA_DIR/u
+    /The only checkpoint in the database is that of the new log, but the log has 10 events, and DATA_DIR has no checkpoint: restore DATA_DIR/u
   ],
   [
     "a log with a forged checkpoint",
@@ -100,5 +101,18 @@ it.live("The notary rejects a log that already has events but has no checkpoint"
   Effect.gen(function* () {
     yield* SignedLog.appendAll(facts(1))
     assert.match(yield* refusal, /There are 1 events and no checkpoint/u)
+  }).pipe(Effect.provide(SignedLog.ground))
+)
+
+it.live("The notary signs the event that opened the log first, and rejects later events on a machine without a checkpoint", () =>
+  Effect.gen(function* () {
+    yield* MigratedDatabase.openLog
+    const start = Effect.scoped(Layer.build(Layer.fresh(SignedLog.notaryOf(keysOf(signer)))))
+    yield* Effect.all([start, start], { concurrency: "unbounded" })
+    const sizes = (yield* (yield* TreeStore).checkpointsFrom(0, 10)).map(({ size }) => size)
+    assert.deepStrictEqual(sizes, [1])
+    yield* SignedLog.appendAll(facts(3))
+    assert.match(yield* refusal, /is that of the new log, but the log has 4 events/u)
+    yield* SignedLog.sign(4)
   }).pipe(Effect.provide(SignedLog.ground))
 )

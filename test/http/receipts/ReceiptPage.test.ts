@@ -49,6 +49,21 @@ describe("the page of a receipt", () => {
     )
   })
 
+  it.each([
+    ["en", "SANDBOX: NO EVIDENCE", "No tax authority was asked", "This is the answer of the German"],
+    ["de", "SANDBOX: KEIN NACHWEIS", "Es wurde keine Behörde gefragt", "So hat das Bundeszentralamt"]
+  ] as const)("marks a simulated receipt by a banner, a watermark and its title (%s)", (language, mark, text, live) => {
+    const { html } = pageOf({ isSandbox: true }, language)
+    assert.match(
+      html,
+      new RegExp(`<title>${mark}.*<p class="mark">${mark}.*${text}.*<div class="watermark" aria-hidden="true">${mark}<`, "su")
+    )
+    assert.notInclude(html, live)
+    const unmarked = pageOf({}, language).html.replace(/<style>.*?<\/style>/su, "")
+    assert.include(unmarked, live)
+    assert.notMatch(unmarked, /sandbox|class="(?:mark|watermark)"/iu)
+  })
+
   it("has a green verdict only if all supplied company data matches", () => {
     const boxOf = (differences: Differences) =>
       /<section class="verdict (\w+)">\n<p class="headline">(.*)<\/p>\n<p class="compared">(.*)<\/p>/u

@@ -30,6 +30,13 @@ describe("the service's settings", () => {
     assert.deepStrictEqual([settings.cacheTtlInvalid, settings.staleMaxAge], [Duration.hours(1), Duration.days(30)])
   })
 
+  it.effect("give a sandbox data of its own, high limits, and a name that says so", function* () {
+    const differing = { dataDir: ".data-sandbox", registrationsPerDay: 1_000, signupsPerDay: 1_000, purpose: "sandbox" }
+    assert.containSubset(yield* read({ DATA_DIR: "" }, "sandbox"), { ...differing, serviceName: "vatproof-sandbox" })
+    const set = { DATA_DIR: "other", SIGNUPS_PER_DAY: "2", SERVICE_NAME: "acme" }
+    assert.containSubset(yield* read(set, "sandbox"), { dataDir: "other", signupsPerDay: 2, serviceName: "acme-sandbox" })
+  })
+
   it.effect.each([
     ["90", Duration.seconds(90)],
     ["90s", Duration.seconds(90)],

@@ -104,6 +104,15 @@ layer(Pdf.layer, { excludeTestServices: true })("the PDF of a receipt", (it) => 
     }
   )
 
+  it.effect.each(receiptLanguages)("has the mark of a simulated receipt across each page (%s)", function* (language) {
+    const document = documentOf({ isSandbox: true }, language)
+    const { attached, pages } = yield* read(yield* render(document))
+    assert.isAbove(pages.length, 1)
+    for (const page of pages) assert.include(page, closeLetters(document.mark?.title ?? "no mark"))
+    assert.include(attached.get("VP-QC-20261121-A7K2M9P4R3.json") ?? "", '"sandbox":true')
+    assert.notInclude((yield* read(yield* render(documentOf({}, language)))).text, "SANDBOX")
+  })
+
   it.effect("has the same bytes in every thread and after any earlier renderings, and has searchable text", function* () {
     const names = ["García Hnos", "Yıldız Bau", "Άλφα Όμικρον", "ΑΘΗΝΑ ΟΕ", "µ μ Ω Ω"]
     const documents = names.map((company_name) =>

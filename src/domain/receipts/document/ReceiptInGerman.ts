@@ -3,6 +3,10 @@ import type { ReceiptText } from "#domain/receipts/document/ReceiptText.ts"
 
 export const receiptInGerman: ReceiptText = {
   title: "Beleg über eine qualifizierte Bestätigungsanfrage",
+  sandbox: {
+    title: "SANDBOX: KEIN NACHWEIS",
+    text: "Dieser Beleg ist simuliert. Es wurde keine Behörde gefragt, und der Beleg beweist nichts."
+  },
   law: "Umsatzsteuer-Identifikationsnummer, §\u00A018e UStG",
   page: ["Seite", "von"],
   months: ["Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember"],

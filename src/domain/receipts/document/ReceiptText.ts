@@ -23,6 +23,8 @@ export interface ComparedData {
 
 export interface ReceiptText {
   readonly title: string
+  /** The mark of a simulated receipt. It replaces the sentence that the BZSt answered. */
+  readonly sandbox: { readonly title: string; readonly text: string }
   readonly law: string
   /** The words before the page number and before the number of pages: `Page` and `of`. */
   readonly page: readonly [string, string]

@@ -13,13 +13,13 @@ import * as Manifest from "#events/audit/export/ExportManifest.ts"
 import { exportFiles } from "#events/audit/export/ExportReadme.ts"
 import {
   type ExportedEvent,
-  exportTables,
   headerOf,
   type KeyFacts,
   keyIdOf,
   lineEnd,
   personalFolder,
-  rowOf
+  rowOf,
+  tablesOf
 } from "#events/audit/export/ExportTable.ts"
 import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
@@ -57,7 +57,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const keyOf = makeKeys(files)
   const compareTime = makeCompareTime(manifest, findings)
   const documents = yield* makeDocuments(directory, findings)
-  const tables = yield* makeTables(directory, documents !== null, findings)
+  const tables = yield* makeTables(directory, manifest, documents !== null, findings)
   const readSection = yield* ExportLines.make(directory, manifest, findings)
 
   const kept = CheckpointAudit.openKept(notes, CheckpointAudit.openWith(crypto, verifiers), findings)
@@ -189,10 +189,15 @@ const makeDocuments = Effect.fnUntraced(function* (directory: string, findings: 
 })
 
 /** Creates the functions that compare each CSV table of the export with the rows that the exported events produce. */
-const makeTables = Effect.fnUntraced(function* (directory: string, withPersonal: boolean, findings: Findings.Findings) {
+const makeTables = Effect.fnUntraced(function* (
+  directory: string,
+  { log }: Manifest.ExportManifest,
+  withPersonal: boolean,
+  findings: Findings.Findings
+) {
   const path = yield* Path.Path
   const tables = yield* Effect.forEach(
-    exportTables.filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
+    tablesOf(log).filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
     Effect.fnUntraced(function* (table) {
       const next = yield* LineReader.open(path.join(directory, table.file), lineEnd)
       if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)

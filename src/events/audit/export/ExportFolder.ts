@@ -6,7 +6,7 @@ import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Manifest from "#events/audit/export/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
 import { exportTables, personalFolder } from "#events/audit/export/ExportTable.ts"
-import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/export/MediaDescription.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription } from "#events/audit/export/MediaDescription.ts"
 import { exactText } from "#events/audit/verify/ExactText.ts"
 import type * as Findings from "#events/audit/verify/Findings.ts"
 
@@ -42,7 +42,7 @@ export const compareTexts = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const expected = [
-    [indexFile, mediaDescription(supplierOf(manifest))],
+    [indexFile, mediaDescription(manifest)],
     [doctypeFile, doctype],
     [exportFiles.readme, readmeOf(manifest)],
     [exportFiles.manifest, Manifest.format(manifest)]

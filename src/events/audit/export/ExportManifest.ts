@@ -4,6 +4,7 @@
  */
 import { Option, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
+import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import { parseHash } from "#events/merkle/Checkpoint.ts"
 import { type Hash, type Node, type NodeId, nodesOf, restore, type Tree } from "#events/merkle/MerkleTree.ts"
 
@@ -32,7 +33,9 @@ export type ExportManifest = typeof ExportManifest.Type
 const codec = Schema.fromJsonString(ExportManifest)
 const decode = Schema.decodeUnknownResult(codec)
 
-export const format = (manifest: ExportManifest): string => `${JSON.stringify(manifest, null, 2)}\n`
+/** Returns the content of the manifest's file. `sandbox: true` marks the export of a sandbox. */
+export const format = (manifest: ExportManifest): string =>
+  `${JSON.stringify({ ...manifest, ...(purposeIn(manifest.log) === "sandbox" ? { sandbox: true } : {}) }, null, 2)}\n`
 
 export const parse = (text: string): Result.Result<ExportManifest, string> =>
   Result.mapError(decode(text), () => "the file is not the manifest of an export")

@@ -1,4 +1,5 @@
 /** Writes the README of an export in German and English: the files, how to verify them, and what the verification proves. */
+import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import { exportTables, personalFolder } from "#events/audit/export/ExportTable.ts"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
 import { doctypeFile, indexFile } from "#events/audit/export/MediaDescription.ts"
@@ -100,4 +101,10 @@ This proves that no event of this export was changed, removed, inserted or swapp
 It does not prove that the answers of the sources are right.
 `
 
-export const readmeOf = (manifest: ExportManifest): string => `${german(manifest)}\n\n${english(manifest)}`
+const sandboxMark = `SANDBOX: KEIN NACHWEIS. Alle Antworten in diesem Export sind simuliert; es wurde keine Behörde gefragt.
+SANDBOX: NO EVIDENCE. All answers in this export are simulated; no authority was asked.
+
+`
+
+export const readmeOf = (manifest: ExportManifest): string =>
+  `${purposeIn(manifest.log) === "sandbox" ? sandboxMark : ""}${german(manifest)}\n\n${english(manifest)}`

@@ -5,6 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
+import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import { quoted } from "#domain/kernel/CsvText.ts"
 import { ApiKeyClaimed, ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -316,3 +317,9 @@ export const personalTable: ExportTable = {
 }
 
 export const exportTables: ReadonlyArray<ExportTable> = [eventTable, verifications, receipts, keys, plans, personalTable]
+
+const mark = text("sandbox", "Kein Nachweis: Alle Antworten sind simuliert", () => "SIMULIERT / SIMULATED")
+
+/** Returns the tables of an export of the log with this name. In those of a sandbox each row has a mark. */
+export const tablesOf = (logName: string): ReadonlyArray<ExportTable> =>
+  purposeIn(logName) === "live" ? exportTables : exportTables.map((table) => ({ ...table, columns: [...table.columns, mark] }))

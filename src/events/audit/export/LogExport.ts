@@ -11,16 +11,16 @@ import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/a
 import { exportFiles, readmeOf } from "#events/audit/export/ExportReadme.ts"
 import {
   type ExportedEvent,
-  exportTables,
   headerOf,
   keyFactsOf,
   type KeyFacts,
   keyIdOf,
   lineEnd,
   personalFolder,
-  rowOf
+  rowOf,
+  tablesOf
 } from "#events/audit/export/ExportTable.ts"
-import { doctype, doctypeFile, indexFile, mediaDescription, supplierOf } from "#events/audit/export/MediaDescription.ts"
+import { doctype, doctypeFile, indexFile, mediaDescription } from "#events/audit/export/MediaDescription.ts"
 import * as EventProofs from "#events/notary/EventProofs.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as EventLine from "#events/store/EventLine.ts"
@@ -73,7 +73,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const period = { recorded_from: options.from, recorded_before: options.to }
   yield* appendFact(logStream, LogExported.make({ from, to, size, ...period }))
   yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
-  const write = yield* makeWriters(into)
+  const write = yield* makeWriters(into, manifest)
   const prove = yield* makeProver(into, proofs, checkpoint)
   const keyOf = makeKeys(prove, size, yield* AuditReads.makeKeyIssue)
 
@@ -113,7 +113,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
   const keys = options.verifierKeys.map((key) => `${key}\n`).join("")
   if (keys !== "") yield* fs.writeFileString(into(exportFiles.verifier), keys)
-  yield* fs.writeFileString(into(indexFile), mediaDescription(supplierOf(manifest)))
+  yield* fs.writeFileString(into(indexFile), mediaDescription(manifest))
   yield* fs.writeFileString(into(doctypeFile), doctype)
   yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))
   // The manifest is written last: an export without manifest is incomplete.
@@ -184,14 +184,14 @@ type Into = (...names: ReadonlyArray<string>) => string
  * Creates the files for events, leaf hashes, personal documents and tables. Returns a function that adds exported events to these
  * files.
  */
-const makeWriters = Effect.fnUntraced(function* (into: Into) {
+const makeWriters = Effect.fnUntraced(function* (into: Into, { log }: ExportManifest) {
   const fs = yield* FileSystem.FileSystem
   const crypto = yield* Crypto
   const create = (name: string) => fs.open(into(name), { flag: "w" })
   const lines = yield* create(exportFiles.events)
   const leaves = yield* create(exportFiles.leaves)
   const personal = yield* create(exportFiles.documents)
-  const tables = yield* Effect.forEach(exportTables, (table) => Effect.map(create(table.file), (file) => ({ table, file })))
+  const tables = yield* Effect.forEach(tablesOf(log), (table) => Effect.map(create(table.file), (file) => ({ table, file })))
   const utf8 = new TextEncoder()
   for (const { file, table } of tables) yield* file.writeAll(utf8.encode(headerOf(table) + lineEnd))
 

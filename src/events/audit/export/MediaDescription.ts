@@ -3,8 +3,9 @@
  * the description standard for data media exchange, version 1.5 of 1 September 2004 (BMF, "Ergänzende Informationen zur
  * Datenträgerüberlassung", 28 November 2019; read 2026-11).
  */
+import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import type { ExportManifest } from "#events/audit/export/ExportManifest.ts"
-import { delimiter, type ExportColumn, type ExportTable, exportTables } from "#events/audit/export/ExportTable.ts"
+import { delimiter, type ExportColumn, type ExportTable, tablesOf } from "#events/audit/export/ExportTable.ts"
 
 export const indexFile = "index.xml"
 /**
@@ -13,18 +14,8 @@ export const indexFile = "index.xml"
  */
 export const doctypeFile = "index.dtd"
 
-/** The supplier of the data (name and location), and a comment about the data. */
-export interface ExportSupplier {
-  readonly name: string
-  readonly location: string
-  readonly comment: string
-}
-
-export const supplierOf = ({ from, location, log, supplier, to }: ExportManifest): ExportSupplier => ({
-  name: supplier,
-  location,
-  comment: `Prüfprotokoll ${log}, Positionen ${from} bis ${to - 1}`
-})
+const commentOf = ({ from, log, to }: ExportManifest) =>
+  `${purposeIn(log) === "sandbox" ? "SIMULIERT, KEIN NACHWEIS: " : ""}Prüfprotokoll ${log}, Positionen ${from} bis ${to - 1}`
 
 const escaped = (text: string) =>
   text
@@ -66,20 +57,21 @@ const tableOf = ({ columns, description, file, name }: ExportTable, index: numbe
   "      </Table>"
 ]
 
-export const mediaDescription = ({ comment, location, name }: ExportSupplier): string =>
+/** Returns the content of index.xml. */
+export const mediaDescription = (manifest: ExportManifest): string =>
   [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<!DOCTYPE DataSet SYSTEM "${doctypeFile}">`,
     "<DataSet>",
     "  <Version>1.0</Version>",
     "  <DataSupplier>",
-    `    ${element("Name", name)}`,
-    `    ${element("Location", location)}`,
-    `    ${element("Comment", comment)}`,
+    `    ${element("Name", manifest.supplier)}`,
+    `    ${element("Location", manifest.location)}`,
+    `    ${element("Comment", commentOf(manifest))}`,
     "  </DataSupplier>",
     "  <Media>",
     "    <Name>Datenträger 1</Name>",
-    ...exportTables.flatMap(tableOf),
+    ...tablesOf(manifest.log).flatMap(tableOf),
     "  </Media>",
     "</DataSet>",
     ""
