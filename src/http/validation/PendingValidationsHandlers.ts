@@ -1,4 +1,4 @@
-import { Clock, DateTime, Duration, Effect, Option, Redacted } from "effect"
+import { Clock, DateTime, Duration, Effect, MutableRef, Option, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { companyData } from "#domain/receipts/ConfirmationRules.ts"
@@ -10,7 +10,7 @@ import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
-import { counting } from "#http/pipeline/ResponseHints.ts"
+import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import * as Cursor from "#http/wire/Cursor.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
@@ -60,6 +60,7 @@ export const layer = HttpApiBuilder.group(
         if (header !== undefined && Option.isNone(idempotencyKey))
           return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
         const preferences = Prefer.parse(headers.prefer, maxWaitSeconds)
+        const mayWait = !preferences.isAsync || Duration.isPositive(preferences.wait)
         const { isReplayed, record } = yield* counting((standing) =>
           submit({
             caller,
@@ -72,6 +73,7 @@ export const layer = HttpApiBuilder.group(
             matchFormat: null
           })
         )
+        if (mayWait && record.validation?.served !== "cache") MutableRef.set((yield* ResponseHints).isLive, true)
         return yield* respond(record, record.state === "pending" ? 202 : 200, {
           ...(preferences.isAsync ? Prefer.applied(preferences) : {}),
           ...IdempotencyKeyHeader.replayed(isReplayed)

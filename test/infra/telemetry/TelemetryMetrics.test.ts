@@ -164,6 +164,22 @@ layer(testLayer, { excludeTestServices: true })("metrics", (it) => {
     }
   )
 
+  it.effect("tell submissions that wait for a source from those that do not", function* () {
+    const port = yield* AdminPort
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const before = yield* readMetrics(port)
+    const submit = (vat_id: string, headers: Record<string, string>) =>
+      service.post("/v1/validations", { vat_id }, { key, headers })
+    assert.strictEqual((yield* submit("ATU10550991", { prefer: "respond-async" })).status, 202)
+    assert.strictEqual((yield* submit("ATU10550992", { prefer: "respond-async, wait=20" })).status, 200)
+    const after = yield* readMetrics(port)
+    const name = "http_server_request_duration_seconds_count"
+    const added = (labels: RegExp) => valueOf(after, name, labels) - valueOf(before, name, labels)
+    assert.strictEqual(added(/"\/v1\/validations",http_response_status_code="202",url_scheme="http"\}/u), 1)
+    assert.strictEqual(added(/"\/v1\/validations",http_response_status_code="200".*vatproof_served="live"/u), 1)
+  })
+
   it.effect("are exposed to Prometheus in a valid format and without personal data", function* () {
     const port = yield* AdminPort
     const service = yield* RunningService.RunningService
