@@ -41,7 +41,7 @@ const make = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => stop)
 
   const start = () => {
-    const started = new Worker(new URL("PdfWorker.ts", import.meta.url), options)
+    const started = new Worker(new URL(import.meta.resolve("#infra/pdf/PdfWorker.ts")), options)
     started.unref()
     return started
   }
