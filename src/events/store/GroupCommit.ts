@@ -3,7 +3,8 @@
  * timer delays an input, and batches grow with the load. (Effect's `RequestResolver` does not fit: it batches by time, and its
  * batches may overlap.)
  */
-import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, References, type Scope, type Tracer } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, Option, References, type Scope, type Tracer } from "effect"
 
 interface Waiting<I, O, E> {
   readonly input: I
@@ -48,12 +49,14 @@ const maxLinks = 32
  */
 const traced = <A, E>(
   procedure: string,
+  server: Readonly<Record<string, unknown>>,
   batch: ReadonlyArray<Pick<Waiting<never, never, never>, "span">>,
   run: Effect.Effect<A, E>
 ) => {
   if (batch.every(({ span }) => span === null)) return run
   const spans = batch.flatMap(({ span }) => (span === null ? [] : [span]))
   const attributes = {
+    ...server,
     "db.system.name": "postgresql",
     "db.operation.name": "SELECT",
     "db.stored_procedure.name": procedure,
@@ -65,6 +68,13 @@ const traced = <A, E>(
     return Effect.provideService(run, References.TracerEnabled, false)
   })
 }
+
+/** Returns the attributes of the database's address, as the spans of statements have them. */
+const serverOf = ({ config: { database, host, port } }: PgClient.PgClient) => ({
+  "db.namespace": database ?? "postgres",
+  "server.address": host ?? "localhost",
+  "server.port": port ?? 5432
+})
 
 /** Callers that have waited this long when a batch begins are rejected, because their requests are about to time out. */
 const longestWaitNanos = 3_000_000_000n
@@ -86,6 +96,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
   const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
+  const server = Option.match(yield* Effect.serviceOption(PgClient.PgClient), { onNone: () => ({}), onSome: serverOf })
 
   const measure = ({ size, wait }: BatchMeasures, batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E>>) => {
     const now = clock.monotonicTimeNanosUnsafe()
@@ -127,7 +138,8 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
     const inputs = Arr.map(batch, ({ input }) => input)
-    const run = options.procedure === undefined ? options.run(inputs) : traced(options.procedure, batch, options.run(inputs))
+    const run =
+      options.procedure === undefined ? options.run(inputs) : traced(options.procedure, server, batch, options.run(inputs))
     const [exit] = yield* Effect.all([Effect.exit(run), settleLast], { concurrency: "unbounded" })
     unsettled = settle(batch, exit)
   })

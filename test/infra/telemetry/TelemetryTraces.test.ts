@@ -6,6 +6,7 @@ import * as Auditing from "#test/support/Auditing.ts"
 import { Collector, type ReceivedSpan, settingsFor } from "#test/support/Collector.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
 import * as People from "#test/support/People.ts"
+import * as TestDatabase from "#test/support/TestDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -125,6 +126,8 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.strictEqual(batch.links?.[0]?.spanId, append.spanId)
     assert.deepInclude(batch.attributes, { "db.system.name": "postgresql", "db.stored_procedure.name": "append" })
     assert.strictEqual(Number(batch.attributes?.["db.operation.batch.size"]), 1)
+    const { name } = yield* TestDatabase.TestDatabase
+    assert.deepInclude(batch.attributes, { "db.namespace": name, "server.address": "127.0.0.1" })
     assert.isEmpty(
       collector.spansOf("traced").filter(({ traceId, spanId }) => traceId === batch.traceId && spanId !== batch.spanId)
     )
