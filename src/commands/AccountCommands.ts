@@ -5,6 +5,7 @@ import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#d
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
+import { ClosedAccountMails } from "#events/outbox/ClosedAccountMails.ts"
 import { asOperator, by, iso, json, limit, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
 
@@ -195,6 +196,7 @@ const close = Command.make(
       const { accountId, closedAt } = yield* directory.find(flags.account)
       const changed = closedAt === null
       const revoked = changed ? yield* closing.close(accountId) : 0
+      yield* (yield* ClosedAccountMails).remove
       const words = changed
         ? `The account ${accountId} is closed: ${revoked} API keys are revoked, its contact data is erased. Its receipts are kept until their retention period ends.`
         : `The account ${accountId} was already closed on ${moment(closedAt)} (UTC).`

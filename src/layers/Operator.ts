@@ -1,6 +1,7 @@
 /** The layers that operator commands use. */
 import { Effect, Layer } from "effect"
 import { plans } from "#app/layers/Plans.ts"
+import { mailFolder } from "#app/layers/Storage.ts"
 import { signedTree } from "#app/layers/SignedLog.ts"
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
@@ -9,6 +10,7 @@ import * as PgAccountDirectory from "#events/accounts/PgAccountDirectory.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
 import * as PgAuditors from "#events/audit/PgAuditors.ts"
 import * as PgUsageAudit from "#events/callers/PgUsageAudit.ts"
+import { ClosedAccountMails } from "#events/outbox/ClosedAccountMails.ts"
 import { PersonalErasure } from "#events/personal/PersonalErasure.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as LogOpening from "#events/store/LogOpening.ts"
@@ -23,6 +25,7 @@ const openedLog = LogOpening.layerExisting.pipe(Layer.provide(EventStore.layer),
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, RevokeApiKey.layer).pipe(
   Layer.provide(PgAccountStore.layer),
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
+  Layer.merge(ClosedAccountMails.layer.pipe(Layer.provide(mailFolder))),
   Layer.provide(EventStore.layer),
   Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),
   Layer.provide(openedLog),

@@ -20,6 +20,7 @@ import * as PgIdentity from "#events/callers/PgIdentity.ts"
 import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as PgRateLimiter from "#events/callers/PgRateLimiter.ts"
+import { ClosedAccountMails } from "#events/outbox/ClosedAccountMails.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
 import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
 import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
@@ -36,6 +37,14 @@ import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
+
+/** The folder of mails on this machine. */
+export const mailFolder = Layer.unwrap(
+  Effect.gen(function* () {
+    const { dataDir } = yield* AppConfig
+    return FileMailer.layerFolder((yield* Path.Path).resolve(dataDir, "outbox"))
+  })
+)
 
 /** Sends mails through the server of SMTP_URL. Without this setting, writes the mails to a folder. */
 const mailer = Layer.unwrap(
@@ -72,6 +81,7 @@ export const stores = Layer.mergeAll(
   PgApiKeyList.layer,
   PgCredentials.layer,
   PgLoginLog.layer,
+  ClosedAccountMails.layerRepeated.pipe(Layer.provide(mailFolder)),
   RetentionJob.layer,
   PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),

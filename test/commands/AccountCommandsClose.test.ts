@@ -1,9 +1,11 @@
 /** A closed account keeps its events and receipts. */
-import { Effect, Schema } from "effect"
+import { cpSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatVerifier } from "#events/merkle/NoteKeys.ts"
 import { checkpointOf, layerSigned, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
-import { command, commandJson } from "#test/support/CommandLine.ts"
+import { command, commandJson, commandWith } from "#test/support/CommandLine.ts"
 import { showAccount, why } from "#test/support/Operations.ts"
 import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
@@ -113,4 +115,32 @@ layer(layerSigned(), { excludeTestServices: true })("`vatproof account close`", 
     const { failure } = yield* command("account", "plan", accountId, "business", ...why)
     assert.strictEqual(failure, `There is no open account ${accountId}`)
   })
+})
+
+layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof account close` without a mail server", (it) => {
+  it.effect(
+    "removes the mails of the account from its own folder at once, and from those of all replicas within a minute",
+    function* () {
+      const [one, other] = [yield* temporaryFolder, yield* temporaryFolder]
+      const inFolder = (folder: string) =>
+        Effect.sync(() => readdirSync(join(folder, "outbox")).filter((name) => name.endsWith(".eml")))
+      const untilCount = (folder: string, count: number) =>
+        inFolder(folder).pipe(
+          Effect.repeat({ until: ({ length }) => length === count, schedule: Schedule.spaced("20 millis") }),
+          Effect.timeout("20 seconds")
+        )
+      const withoutServer = { SMTP_URL: "", MAIL_FROM: "" }
+      const service = yield* RunningService.start({ ...withoutServer, DATA_DIR: one })
+      for (const email of ["ada@example.com", "grace@example.com"]) yield* People.signUpByBrowser(service, email)
+      yield* untilCount(one, 2)
+      cpSync(join(one, "outbox"), join(other, "outbox"), { recursive: true })
+      const replica = yield* RunningService.start({ ...withoutServer, DATA_DIR: other })
+
+      yield* commandWith({ DATA_DIR: one }, "account", "close", "ada@example.com", ...why)
+      const kept = yield* inFolder(one)
+      assert.lengthOf(kept, 1)
+      yield* replica.travel("1 minute")
+      assert.deepStrictEqual(yield* untilCount(other, 1), kept)
+    }
+  )
 })

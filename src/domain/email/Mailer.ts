@@ -1,10 +1,11 @@
 /** Delivers a mail to a mail server or a folder. */
-import { Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
+import { Context, type DateTime, type Effect, type PlatformError, type Redacted, Schema } from "effect"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 
-/** A mail to one person. `mailId` (a UUID) and all other fields are the same in every delivery attempt. */
+/** A mail to one person. `mailId`, `accountId` (UUIDs) and all other fields are the same in every delivery attempt. */
 export interface OutgoingMail {
   readonly mailId: string
+  readonly accountId: string
   readonly purpose: EmailPurpose
   readonly email: string
   readonly token: Redacted.Redacted
@@ -30,3 +31,14 @@ export class Mailer extends Context.Service<
     readonly deliver: (mail: OutgoingMail) => Effect.Effect<string, MailFailure>
   }
 >()("vatproof/domain/email/Mailer") {}
+
+/** The folder of this machine with mails that no mail server got. */
+export class MailFolder extends Context.Service<
+  MailFolder,
+  {
+    /** The accounts that have mails in the folder. */
+    readonly accounts: Effect.Effect<ReadonlyArray<string>, PlatformError.PlatformError>
+    /** Removes the mails of an account. */
+    readonly remove: (accountId: string) => Effect.Effect<void, PlatformError.PlatformError>
+  }
+>()("vatproof/domain/email/MailFolder") {}

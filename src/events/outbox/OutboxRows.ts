@@ -24,6 +24,7 @@ export type Outcome = "sent" | "refused"
 
 const Row = Schema.Struct({
   mail_id: Schema.String,
+  account_id: Schema.String,
   purpose: Schema.Literals(["verify_email", "reset_password"]),
   state: Schema.Literals(["claimed", "expired", "needless"]),
   email: Schema.NullOr(Schema.String),
@@ -47,7 +48,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const findTurn = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,
-    execute: (claim) => sql`SELECT mail_id, purpose, state, email, token, requested_at, expires_at, attempts
+    execute: (claim) => sql`SELECT mail_id, account_id, purpose, state, email, token, requested_at, expires_at, attempts
       FROM vatproof.claim_mail(${claim}, ${leaseMs})`
   })
 
@@ -120,6 +121,7 @@ const claimedMail = (row: typeof Row.Type, claim: string): Option.Option<Claimed
   if (row.email === null || row.token === null) return Option.none()
   return Option.some({
     mailId: row.mail_id,
+    accountId: row.account_id,
     purpose: row.purpose,
     email: row.email,
     token: Redacted.make(row.token),

@@ -2,8 +2,8 @@
  * Writes mails to a folder, for a service without a mail server. Each mail is an `.eml` file that only the user of the service
  * can read.
  */
-import { Effect, Layer, Path } from "effect"
-import { MailDeferred, Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Effect, FileSystem, Layer, Path } from "effect"
+import { MailDeferred, Mailer, MailFolder, type OutgoingMail } from "#domain/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 
@@ -20,7 +20,7 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
   const deliver = Effect.fn("Mailer.deliver")(
     function* (mail: OutgoingMail) {
       const { bytes } = yield* MailMessage.make(options, mail)
-      const file = path.join(options.directory, `${mail.mailId}.eml`)
+      const file = path.join(options.directory, `${mail.mailId}-${mail.accountId}.eml`)
       yield* atomic.replace(file, bytes)
       yield* Effect.logInfo(`A mail was written to ${file}; set SMTP_URL to have mails sent`)
       return "file"
@@ -34,3 +34,21 @@ const make = Effect.fnUntraced(function* (options: FileMailerOptions) {
 })
 
 export const layer = (options: FileMailerOptions) => Layer.effect(Mailer, make(options))
+
+const makeFolder = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  // The name of a file is the id of the mail, then the id of its account: 36 characters each.
+  const accountIn = (name: string) => /^[\da-f-]{36}-(?<account>[\da-f-]{36})\.eml$/u.exec(name)?.groups?.["account"] ?? []
+  const names = Effect.flatMap(fs.exists(directory), (there) => (there ? fs.readDirectory(directory) : Effect.succeed([])))
+  return MailFolder.of({
+    accounts: Effect.map(names, (all) => [...new Set(all.flatMap(accountIn))]),
+    remove: Effect.fnUntraced(function* (accountId) {
+      const removed = (yield* names).filter((name) => accountIn(name) === accountId)
+      yield* Effect.forEach(removed, (name) => fs.remove(path.join(directory, name), { force: true }), { discard: true })
+    })
+  })
+})
+
+/** The folder of mails. It may have mails from a time without a mail server. */
+export const layerFolder = (directory: string) => Layer.effect(MailFolder, makeFolder(directory))

@@ -10,6 +10,7 @@ const token = "5e".repeat(32)
 const mail: OutgoingMail = {
   purpose: "verify_email",
   mailId: "019371c0-5f00-7000-8000-0000000000a1",
+  accountId: "019371c0-5f00-7000-8000-0000000000ac",
   email: "Ada.O'Neil+vat@example.com",
   token: Redacted.make(token),
   requestedAt: DateTime.makeUnsafe("2026-11-21T13:05:09Z"),
@@ -85,8 +86,8 @@ describe("the mailer that writes files", () => {
         Effect.provide(FileMailer.layer({ ...letterhead, directory })),
         Effect.provide(logger)
       )
-      const file = `${directory}/${mail.mailId}.eml`
-      assert.deepStrictEqual(yield* fs.readDirectory(directory), [`${mail.mailId}.eml`])
+      const file = `${directory}/${mail.mailId}-${mail.accountId}.eml`
+      assert.deepStrictEqual(yield* fs.readDirectory(directory), [`${mail.mailId}-${mail.accountId}.eml`])
       assert.strictEqual((yield* fs.stat(file)).mode & 0o777, 0o600)
       assert.strictEqual((yield* fs.stat(directory)).mode & 0o777, 0o700)
       assert.include(yield* fs.readFileString(file), link)

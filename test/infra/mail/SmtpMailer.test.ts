@@ -9,6 +9,7 @@ import * as MailServer from "#test/support/MailServer.ts"
 const mail: OutgoingMail = {
   purpose: "verify_email",
   mailId: "019371c0-5f00-7000-8000-0000000000a1",
+  accountId: "019371c0-5f00-7000-8000-0000000000ac",
   email: "ada@example.com",
   token: Redacted.make("5e".repeat(32)),
   requestedAt: DateTime.makeUnsafe("2026-11-21T13:05:00Z"),
