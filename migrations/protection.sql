@@ -1,9 +1,11 @@
 -- Triggers, partitions, owners and rights. This file runs last whenever another file was applied, so that new objects are protected and have
 -- the right owner. Running it again changes nothing.
 
--- Creates the missing triggers. The partitions of vatproof.events inherit the row trigger of this table.
+-- Creates the missing triggers, and enables those that are off. The partitions of vatproof.events inherit the row trigger of this table.
 DO $$
-DECLARE wanted record;
+DECLARE
+  wanted record;
+  disabled record;
 BEGIN
   FOR wanted IN SELECT * FROM (VALUES
       ('events', 'append_only', 'BEFORE UPDATE OR DELETE', 'ROW', 'refuse_change', true),
@@ -23,6 +25,11 @@ BEGIN
     EXECUTE format('CREATE TRIGGER %I %s ON vatproof.%I FOR EACH %s EXECUTE FUNCTION vatproof.%I()',
       wanted.name, wanted.event, wanted.on_table, wanted.level, wanted.function);
     IF wanted.always THEN EXECUTE format('ALTER TABLE vatproof.%I ENABLE ALWAYS TRIGGER %I', wanted.on_table, wanted.name); END IF;
+  END LOOP;
+  FOR disabled IN SELECT t.tgrelid, t.tgname, t.tgname LIKE 'append_only%' AS always FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = 'vatproof'::regnamespace AND NOT t.tgisinternal
+    AND t.tgenabled <> CASE WHEN t.tgname LIKE 'append_only%' THEN 'A' ELSE 'O' END::"char" LOOP
+    EXECUTE format('ALTER TABLE %s ENABLE %s TRIGGER %I', disabled.tgrelid::regclass, CASE WHEN disabled.always THEN 'ALWAYS' END, disabled.tgname);
   END LOOP;
 END $$;
 
@@ -57,7 +64,7 @@ GRANT EXECUTE ON FUNCTION vatproof.json_of TO PUBLIC;
 DO $$
 BEGIN
   IF to_regrole('vatproof_service') IS NOT NULL THEN
-    GRANT SELECT ON vatproof_migrations TO vatproof_service;
+    GRANT SELECT ON public.vatproof_migrations TO vatproof_service;
     GRANT USAGE ON SCHEMA vatproof TO vatproof_service;
     GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
     GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_index, vatproof.outbox, vatproof.projections,
@@ -77,7 +84,7 @@ BEGIN
   END IF;
 END $$;
 
--- Creates the missing event triggers, which only a superuser can do.
+-- Creates the missing event triggers and enables those that are off, which only a superuser can do.
 DO $$
 DECLARE missing record;
 BEGIN
@@ -87,6 +94,8 @@ BEGIN
       ('vatproof_refuse_rewriting', 'table_rewrite', 'refuse_rewriting')) AS wanted(name, event, function)
     WHERE NOT EXISTS (SELECT FROM pg_event_trigger WHERE evtname = wanted.name) LOOP
     EXECUTE format('CREATE EVENT TRIGGER %I ON %s EXECUTE FUNCTION vatproof_guard.%I()', missing.name, missing.event, missing.function);
+  END LOOP;
+  FOR missing IN SELECT evtname AS name FROM pg_event_trigger WHERE evtname LIKE 'vatproof_refuse_%' AND evtenabled <> 'A' LOOP
     EXECUTE format('ALTER EVENT TRIGGER %I ENABLE ALWAYS', missing.name);
   END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN

@@ -2,7 +2,7 @@
 -- vatproof, the command DROP SCHEMA vatproof CASCADE would drop them before they could reject it.
 
 -- Rejects dropping a protected table, trigger or function.
-CREATE OR REPLACE FUNCTION vatproof_guard.refuse_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION vatproof_guard.refuse_drop() RETURNS event_trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE refused text;
 BEGIN
   SELECT object_identity INTO refused FROM pg_event_trigger_dropped_objects()
@@ -13,7 +13,7 @@ BEGIN
 END $$;
 
 -- Rejects renaming and detaching partitions, and disabling triggers.
-CREATE OR REPLACE FUNCTION vatproof_guard.refuse_loosening() RETURNS event_trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION vatproof_guard.refuse_loosening() RETURNS event_trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE loose text;
 BEGIN
   -- The triggers identify tables by name, so tables must keep their names.
@@ -41,7 +41,7 @@ BEGIN
 END $$;
 
 -- Rejects rewriting a protected table: ALTER COLUMN … TYPE … USING changes every row without firing row triggers.
-CREATE OR REPLACE FUNCTION vatproof_guard.refuse_rewriting() RETURNS event_trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION vatproof_guard.refuse_rewriting() RETURNS event_trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE rewritten CONSTANT regclass := pg_event_trigger_table_rewrite_oid();
 BEGIN
   IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = rewritten AND t.tgname = 'append_only'

@@ -12,7 +12,7 @@ import { LogSigner } from "#events/notary/LogSigner.ts"
 import { purposeIn } from "#domain/audit/LogPurpose.ts"
 import { logStream, LogVerified } from "#domain/audit/LogReadEvents.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 import { asOperator, by, json, optionalReason, print, quietly, remark } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
@@ -133,7 +133,7 @@ const verifyDatabase = Effect.fnUntraced(
     const report = yield* DatabaseAudit.run({
       verifiers: used.verifiers,
       kept,
-      functions: yield* Migrations.functionBodies,
+      schema: yield* SchemaComparison.load,
       isFast: fast,
       progress
     })

@@ -80,7 +80,10 @@ export const migrate = Command.make(
   "migrate",
   {},
   Effect.fnUntraced(function* () {
-    const applied = yield* Database.migrate
+    const { applied, repaired } = yield* Database.migrate
     yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
+    for (const object of repaired.restored) yield* Console.log(`Restored, because it differed from this version's: ${object}`)
+    for (const { message, object } of repaired.remaining)
+      yield* Console.error(`Still differs from this version's, and an administrator must revert it: ${object}: ${message}`)
   })
 )

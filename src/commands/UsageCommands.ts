@@ -3,6 +3,8 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { AccountDirectory, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
 import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"
+import * as Database from "#infra/postgres/Database.ts"
+import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import { iso, json, limit, month, operate, periodOf, print } from "#app/commands/Operation.ts"
 import { table } from "#app/commands/Table.ts"
 
@@ -74,14 +76,25 @@ const check = Command.make(
   Effect.fnUntraced(function* (flags) {
     const audit = yield* UsageAudit
     const { differences, differing, meters, positions, units, used } = yield* audit.check
+    // A trigger could make calls free in the events themselves, before they are signed.
+    const schema = yield* Effect.flatten(SchemaComparison.load).pipe(
+      Effect.provide(Database.layerExisting),
+      Effect.catchTags({ SqlError: Effect.die, SchemaError: Effect.die })
+    )
     const data = {
-      ok: differing === 0,
+      ok: differing + schema.length === 0,
       events: positions,
       meters,
       used,
       units,
       differing,
-      differences: differences.map((one) => ({ ...one }))
+      differences: differences.map((one) => ({ ...one })),
+      schema: schema.map((one) => ({ ...one }))
+    }
+    if (differing === 0 && schema.length > 0) {
+      yield* print(flags.json, data, schema.map(({ message, object }) => `${object}: ${message}`).join("\n"))
+      const message = `The schema differs from this version's, so the units of the events prove nothing: run "vatproof audit verify"`
+      return yield* new UsageDiffers({ message })
     }
     if (differing === 0) {
       const words = `OK: all ${meters} meters match the log. ${used} units in ${positions} events.`

@@ -8,6 +8,7 @@ import * as Notary from "#events/notary/Notary.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import { TreeStore } from "#events/notary/TreeStore.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
+import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import * as CheckpointMirror from "#infra/security/CheckpointMirror.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
@@ -51,7 +52,11 @@ export const notary = Layer.unwrap(
     const mirror = yield* CheckpointMirror.make
     const saveSeen = (note: string) => Effect.andThen(files.saveSeen(note), mirror(note))
     const notary = Layer.tap(Notary.layerOnceKnown({ loadSeen: files.loadSeen, saveSeen, keys: keys.value }), () => signed)
+    // A replica of an older version finds a newer schema during a roll-out.
+    const schema = Effect.map(yield* SchemaComparison.load, (found) =>
+      found.filter(({ object }) => object !== SchemaComparison.migrations)
+    )
     // The scrubber, which verifies the log, starts after the notary has accepted the log.
-    return Scrubber.layer(Scrubber.usualPace).pipe(Layer.provide(notary))
+    return Scrubber.layer(Scrubber.usualPace, schema).pipe(Layer.provide(notary))
   })
 ).pipe(Layer.provide(NodeHttpClient.layerUndici))

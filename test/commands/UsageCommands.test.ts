@@ -2,7 +2,10 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, Usage } from "#test/support/Operations.ts"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { schemaAttacks } from "#test/support/SchemaAttacks.ts"
+import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const Check = Schema.Struct({ ok: Schema.Boolean, meters: Schema.Int, used: Schema.Int, units: Schema.Int })
@@ -44,5 +47,46 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.match(bad.output, /key-of-stranger\/2026-01 +7 +0 +7 +0 {2}-/u)
     assert.match(bad.output, new RegExp(`key-${keys[0]?.key_id}/[-\\d]+ +3 +1 +2 +1 {2}(\\d+) to \\1`, "u"))
     assert.isFalse((yield* commandJson(Check, "usage", "check")).ok)
+  })
+
+  it.effect("`usage check` is not content with meters that match if a trigger makes calls free", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`DELETE FROM vatproof.meters WHERE meter_id = 'key-of-stranger/2026-01'`
+    yield* sql`UPDATE vatproof.meters SET used = used - 2 WHERE used = 3`
+    const statements = schemaAttacks.filter(({ name }) => name === "a trigger that makes calls free").map((one) => one.statement)
+    yield* tamper(...statements)
+    const { failure, output } = yield* command("usage", "check")
+    assert.match(output, /^table vatproof\.events: it has "CREATE TRIGGER free BEFORE INSERT /mu)
+    assert.match(failure ?? "", /^The schema differs from this version's/u)
+    assert.isFalse((yield* commandJson(Check, "usage", "check")).ok)
+  })
+
+  it.effect("`migrate` restores what was changed in the schema, and names what an administrator must revert", function* () {
+    yield* tamper(
+      "CREATE OR REPLACE FUNCTION vatproof.refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+      "ALTER TABLE vatproof.api_keys DISABLE TRIGGER identity_epoch",
+      "DROP TRIGGER identity_epoch_deleted ON vatproof.api_keys",
+      "ALTER FUNCTION vatproof.item_id OWNER TO CURRENT_USER",
+      "REVOKE SELECT ON vatproof.meters FROM vatproof_service",
+      "DROP EVENT TRIGGER vatproof_refuse_drop",
+      "CREATE OR REPLACE VIEW vatproof.event_index_segments AS SELECT 0::smallint AS log_id, 7 AS segment"
+    )
+    const { output, remarks } = yield* command("migrate")
+    const restored = [...output.matchAll(/^Restored, because it differed from this version's: (\w+(?: trigger)? [\w.]+)/gmu)]
+    assert.sameMembers(
+      restored.map(([, object]) => object),
+      [
+        "function vatproof.refuse_change",
+        "table vatproof.api_keys",
+        "function vatproof.item_id",
+        "table vatproof.meters",
+        "event trigger vatproof_refuse_drop",
+        "view vatproof.event_index_segments"
+      ]
+    )
+    assert.match(remarks, /^Still differs .*: table vatproof\.events: it has "CREATE TRIGGER free /mu)
+    yield* MigratedDatabase.execute("DROP TRIGGER free ON vatproof.events")
+    assert.strictEqual((yield* command("migrate")).remarks, "")
+    assert.isNull((yield* command("usage", "check")).failure)
   })
 })

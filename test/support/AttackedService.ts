@@ -13,7 +13,7 @@ import * as Protection from "#infra/postgres/Protection.ts"
 import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { texts } from "#test/support/Batches.ts"
 import { command } from "#test/support/CommandLine.ts"
-import * as Functions from "#test/support/Functions.ts"
+import * as SchemaOfProgram from "#test/support/SchemaOfProgram.ts"
 import { keysOf } from "#test/support/log/Keys.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as PaidKey from "#test/support/PaidKey.ts"
@@ -47,8 +47,8 @@ const later = { prefer: "respond-async" }
  * Makes the history: an account with a paid plan, a receipt, an answered validation, a cancelled one, a batch of three items, a
  * revoked key, and an auditor. Returns the requests of the reads.
  */
-const live = Effect.fnUntraced(function* (folder: string) {
-  const service = yield* RunningService.start(signing(folder))
+const live = Effect.gen(function* () {
+  const service = yield* RunningService.start(signing(yield* temporaryFolder))
   const registered = yield* service.post("/v1/register", { agent_id: "the attacked" })
   const { api_key: key } = yield* decodeKey(registered.body)
   yield* command("account", "plan", "the attacked", "business", "--reason", "contract", "--by", "test")
@@ -95,9 +95,8 @@ const live = Effect.fnUntraced(function* (folder: string) {
 
 const history = Effect.gen(function* () {
   const { name } = yield* TestDatabase.TestDatabase
-  const folder = yield* temporaryFolder
-  const made = yield* Effect.provide(Effect.scoped(live(folder)), TestDatabase.client, { local: true })
-  return { name, folder, ...made }
+  const made = yield* Effect.provide(Effect.scoped(live), TestDatabase.client, { local: true })
+  return { name, ...made }
 })
 
 /** `name` is the database with the history, which nobody changes; `ids` has the ids of the history. */
@@ -111,14 +110,19 @@ export const layer = Layer.effect(AttackedService, history).pipe(
 )
 
 const audit = Effect.fnUntraced(function* (isFast: boolean) {
-  const functions = yield* Functions.bodies
-  const report = yield* DatabaseAudit.run({ verifiers: [signer], kept: [], functions, isFast, progress: () => Effect.void })
+  const schema = yield* SchemaOfProgram.comparison
+  const report = yield* DatabaseAudit.run({ verifiers: [signer], kept: [], schema, isFast, progress: () => Effect.void })
   return report.findings.map(({ message, position }) => `${position ?? "-"}: ${message}`).join("\n")
 })
 
+const pace = { tiles: 8, every: Duration.zero, rest: Duration.hours(1) }
+
 const scrub = Effect.gen(function* () {
-  yield* yield* Scrubber.makePass({ tiles: 8, every: Duration.zero, rest: Duration.hours(1) })
-  return (yield* (yield* Integrity).report).altered.join("\n")
+  const found: Array<string> = []
+  const reportAltered = (_: unknown, finding: string) => Effect.sync(() => void found.push(finding))
+  const pass = Effect.flatten(Scrubber.makePass(pace, yield* SchemaOfProgram.comparison))
+  yield* Effect.provideService(pass, Integrity, { ...(yield* Integrity), reportAltered })
+  return found.join("\n")
 })
 
 const notary = Notary.layerOnceKnown({ keys: keysOf(signer), loadSeen: Effect.succeed([]), saveSeen: () => Effect.void })
@@ -143,8 +147,9 @@ const codeOf = ({ body, status }: Reply) => {
 }
 
 const examined = Effect.fnUntraced(function* (statements: ReadonlyArray<string>) {
-  const { folder, requests } = yield* AttackedService
-  const service = yield* RunningService.start(signing(folder))
+  const { requests } = yield* AttackedService
+  // A folder of its own, because each copy of the log continues with other checkpoints.
+  const service = yield* RunningService.start(signing(yield* temporaryFolder))
   yield* tamper(...statements)
   const readOf = (read: Read) => Effect.map(service.get(requests[read].path, requests[read].more), codeOf)
   const codes = yield* Effect.all({

@@ -7,6 +7,8 @@
 -- Afterwards its login role can append and no longer migrate: run `vatproof migrate` as the administrator from then on.
 -- It may be run again at any time. It includes migrations/protection.sql by a relative path.
 
+SET LOCAL search_path = pg_catalog;
+
 DO $$
 DECLARE wanted text;
 BEGIN
@@ -39,7 +41,7 @@ BEGIN
   FOR item IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'vatproof_guard'::regnamespace LOOP
     EXECUTE format('ALTER FUNCTION %s OWNER TO CURRENT_USER', item);
   END LOOP;
-  ALTER TABLE vatproof_migrations OWNER TO CURRENT_USER;
+  ALTER TABLE public.vatproof_migrations OWNER TO CURRENT_USER;
 END $$;
 
 -- Owners, rights and event triggers, as each migration leaves them.

@@ -1,8 +1,8 @@
 /**
  * The scrubber verifies the whole log repeatedly at a low rate, on one replica at a time. It compares each event with its stored
- * leaf hash, each tile with the tile above it, and the root of the tree with the newest checkpoint. It compares each personal
- * document with the digest in its event. At the end of a pass it compares the projections with the events. A finding raises an
- * alert; `vatproof audit verify` gives the details.
+ * leaf hash, each tile with the tile above it, and the root of the tree with the newest checkpoint. All other checks are those of
+ * `vatproof audit verify`: first of the schema, then of the personal documents, at the end of a pass of the projections and of rows
+ * outside of the log. A finding raises an alert; `vatproof audit verify` gives the details.
  */
 import { Clock, Duration, Effect, Layer, Metric, Option, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -11,8 +11,12 @@ import { Integrity } from "#domain/audit/Integrity.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
+import * as AuditReads from "#events/audit/verify/AuditReads.ts"
+import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
+import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
+import * as SchemaAudit from "#events/audit/verify/SchemaAudit.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { append, empty, equalHashes, type Hash, root } from "#events/merkle/MerkleTree.ts"
@@ -79,23 +83,6 @@ const makeLease = Effect.fnUntraced(function* (holder: string) {
   }
 })
 
-/** Creates a function that returns the positions in a range whose personal document does not match the digest in its event. */
-const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
-  const find = SqlSchema.findAll({
-    Request: Schema.Struct({ from: Schema.BigInt, to: Schema.BigInt }),
-    Result: Schema.Struct({ position: Schema.BigInt }),
-    execute: ({ from, to }) => sql`SELECT p.position FROM vatproof.personal_documents p
-      CROSS JOIN LATERAL (SELECT e.data FROM vatproof.events e WHERE e.log_id = p.log_id AND e.position = p.position LIMIT 1) e
-      WHERE p.log_id = ${logId} AND p.position >= ${from} AND p.position < ${to} AND p.document IS NOT NULL
-        AND strpos(e.data, '"personal_sha256":"' || encode(sha256(convert_to(p.document, 'UTF8')), 'hex') || '"') = 0`
-  })
-  return (from: number, to: number) =>
-    find({ from: BigInt(from), to: BigInt(to) }).pipe(
-      QueryPolicy.withRetry(retryFor),
-      Effect.map((rows) => rows.map((row) => Number(row.position)))
-    )
-})
-
 /**
  * Creates a function that verifies the events and tiles of a range of positions, and returns its findings. `signed` is the number
  * of signed events in the log.
@@ -103,7 +90,6 @@ const makeStrayDocuments = Effect.map(SqlClient.SqlClient, (sql) => {
 const makeVerifyTiles = Effect.gen(function* () {
   const { sha256 } = yield* Crypto
   const leafHashes = yield* LeafHashes.make
-  const strayDocuments = yield* makeStrayDocuments
   const { readTiles } = yield* TreeStore
   const nodeOf = (tile: ReadonlyArray<Hash>) => root(sha256, append(sha256, empty, tile).tree)
 
@@ -135,14 +121,9 @@ const makeVerifyTiles = Effect.gen(function* () {
     )
     if (typeof events === "string") return [events]
     const leaves = stored.flat()
-    const wrong = [
-      ...events
-        .flatMap((hash, i) => (equalHashes(hash, leaves[i] ?? new Uint8Array()) ? [] : [from + i]))
-        .map((at) => `The event at position ${at} differs from the signed event`),
-      ...(yield* strayDocuments(from, to)).map(
-        (at) => `The personal document at position ${at} does not match the digest in its event`
-      )
-    ]
+    const wrong = events
+      .flatMap((hash, i) => (equalHashes(hash, leaves[i] ?? new Uint8Array()) ? [] : [from + i]))
+      .map((at) => `The event at position ${at} differs from the signed event`)
     const above = yield* Effect.forEach(tiles, (tile, i) => verifyAbove(tile, stored[i] ?? [], signed))
     return [...wrong, ...above.flat()]
   })
@@ -168,27 +149,69 @@ const makeVerifyTop = Effect.gen(function* () {
   })
 })
 
-/** Compares the projections with the events, as `audit verify` does. The findings omit the keys of rows, which may be personal data. */
-const makeVerifyTables = Effect.map(SqlClient.SqlClient, (sql) =>
-  Effect.gen(function* () {
-    const wrong = Findings.make()
-    yield* ProjectionAudit.run(null, wrong)
-    return wrong
-      .list()
-      .map(({ position: at, table }) => `The projection ${table} is wrong${at === null ? "" : ` at position ${at}`}`)
-  }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
-)
+/** Returns the text of a finding. It omits the keys of rows of projections, which may be personal data. */
+const textOf = ({ message, position: at, table }: Findings.Finding) => {
+  const where = at === null ? "" : ` at position ${at}`
+  if (table === undefined) return `Wrong${where}: ${message}`
+  return table === "schema" ? `The ${message}` : `The projection ${table} is wrong${where}`
+}
+
+/** Creates the checks of a pass that `audit verify` makes as well. Each returns its findings. */
+const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
+  const crypto = yield* Crypto
+  const sql = yield* SqlClient.SqlClient
+  const reads = yield* AuditReads.make
+  const documentReads = yield* DocumentAudit.makeReads
+  const findingsOf = <E>(check: (found: Findings.Findings) => Effect.Effect<void, E, SqlClient.SqlClient>) => {
+    const found = Findings.make()
+    return Effect.map(Effect.provideService(check(found), SqlClient.SqlClient, sql), () => found.list().map(textOf))
+  }
+
+  return {
+    schema: findingsOf((found) => SchemaAudit.run(schema, found)),
+    tables: findingsOf((found) =>
+      Effect.gen(function* () {
+        yield* DatabaseAudit.compareTables(reads, yield* reads.head, found)
+        yield* ProjectionAudit.run(found)
+      })
+    ),
+    /** Starts the comparison of the personal documents of a pass, which continues from section to section. */
+    documents: () => {
+      const found = Findings.make()
+      const documents = DocumentAudit.make(crypto, found)
+      let told = 0
+      const news = () => {
+        const list = found.list().slice(told).map(textOf)
+        told += list.length
+        return list
+      }
+      return {
+        compare: (from: number, to: number) =>
+          Effect.map(Effect.all([reads.eventsWithDocuments(from, to), documentReads.between(from, to)]), ([events, rows]) => {
+            documents.compareAll(events, rows)
+            return news()
+          }),
+        /** Compares erasures and legal holds with the events before position `end`, all of which the pass has compared. */
+        conclude: (end: number) =>
+          Effect.map(reads.head, (head) => {
+            documents.conclude(end, head)
+            return news()
+          })
+      }
+    }
+  }
+})
 
 /**
  * Creates a function that runs one pass from the stored progress to the end of the log. It returns the number of findings, or null if
  * another replica holds the lease.
  */
-export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace) {
+export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace, schema: SchemaAudit.Comparison) {
   const crypto = yield* Crypto
   const lease = yield* makeLease(crypto.uuidV7())
   const verifyTiles = yield* makeVerifyTiles
   const verifyTop = yield* makeVerifyTop
-  const verifyTables = yield* makeVerifyTables
+  const audit = yield* makeAudit(schema)
   const integrity = yield* Integrity
   const batchSize = tiles * tileWidth
 
@@ -207,29 +230,34 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
     })
     const { signed, wrong } = yield* verifyTop
     yield* report(wrong)
+    yield* report(yield* audit.schema)
     let from = claimed < signed ? claimed : 0
+    const isWhole = from === 0
+    const documents = audit.documents()
     for (let batches = 1; from < signed; batches += 1) {
       const to = Math.min(from + batchSize, signed)
       yield* report(yield* verifyTiles(from, to, signed))
+      yield* report(yield* documents.compare(from, to))
       from = to
       yield* Metric.update(position, from)
       if (batches % keepEvery === 0) yield* lease.keep(from - (from % tileWidth))
       yield* Effect.sleep(every)
     }
     yield* lease.keep(0)
+    if (isWhole) yield* report(yield* documents.conclude(signed))
     // The comparison of the projections can take longer than the lease. Therefore the scrubber renews the lease during the
     // comparison.
     const renewal = Effect.forever(Effect.delay(lease.keep(0), leaseMs / 4))
-    yield* report(yield* Effect.raceFirst(verifyTables, renewal))
+    yield* report(yield* Effect.raceFirst(audit.tables, renewal))
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)
     return count
   })
 })
 
 /** Runs the scrubber in the background. If the database is unavailable, the next pass continues from the stored progress. */
-export const layer = (pace: ScrubPace) =>
+export const layer = (pace: ScrubPace, schema: SchemaAudit.Comparison) =>
   Layer.effectDiscard(
-    Effect.flatMap(makePass(pace), (pass) =>
+    Effect.flatMap(makePass(pace, schema), (pass) =>
       pass.pipe(
         Effect.catchTag("StoreUnavailable", () => Effect.void),
         logDefects("The check of the stored log failed unexpectedly; it starts again after a pause"),

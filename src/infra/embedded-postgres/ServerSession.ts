@@ -41,7 +41,7 @@ export const open = Effect.fnUntraced(function* (
     database: "postgres",
     applicationName: `vatproof, process ${process.pid}`,
     // Waits for the owner's lock, because the server needs a moment to notice that the former owner was killed.
-    startupParameters: { lock_timeout: "3s" }
+    startupParameters: { search_path: "pg_catalog", lock_timeout: "3s" }
   }).pipe(Effect.mapError(refusal(cluster, server)))
   yield* connection
     .query("SELECT pg_advisory_lock_shared($1::int, $2::int)", keys(userLock))

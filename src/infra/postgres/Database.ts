@@ -37,11 +37,12 @@ export const layer = Layer.unwrap(
   })
 )
 
-/** Applies pending migrations, with or without a running service; returns their names. */
+/** Applies pending migrations and restores a changed schema, with or without a running service. Returns what it did. */
 export const migrate = Effect.scoped(
   Effect.gen(function* () {
     const url = yield* databaseUrl("attach")
-    return yield* Effect.provide(Migrations.run(), Postgres.layerAdministrator({ url, maxConnections: 2 }))
+    const steps = Effect.all({ applied: Migrations.run(), repaired: Migrations.repair() })
+    return yield* Effect.provide(steps, Postgres.layerAdministrator({ url, maxConnections: 2 }))
   })
 )
 

@@ -3,11 +3,13 @@ import { Duration, Effect, FileSystem, Layer, Path, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { hash } from "node:crypto"
+import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import { retryWhileBusy } from "#infra/postgres/RetryWhileBusy.ts"
 import { causeOf } from "#infra/postgres/SqlErrorCause.ts"
 
 /** The table that records each applied file with its digest. */
 const table = "vatproof_migrations"
+const qualified = `public.${table}`
 
 /** The order in which files are applied. Numbered files run once, the others again after each change. */
 const order = [/^\d{4}_\w+\.sql$/u, /^projections\.sql$/u, /^functions\/\w+\.sql$/u, /^views\.sql$/u, /^protection\.sql$/u]
@@ -44,7 +46,7 @@ const applyMissing = Effect.fnUntraced(function* (files: ReadonlyArray<Migration
   // Another replica may have applied the missing files while this replica waited for the lock.
   const missing = yield* findMissing(files)
   if (!(yield* hasTable)) {
-    yield* sql`CREATE TABLE ${sql(table)} (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
+    yield* sql`CREATE TABLE ${sql(qualified)} (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT now())`.unprepared
   }
   yield* Effect.forEach(missing, apply, { discard: true })
@@ -81,6 +83,25 @@ const refusal = (missing: ReadonlyArray<MigrationFile>, error: SqlError) => {
       : `The database rejected the migrations (${namesOf(missing)}), and nothing was changed: ${causeOf(error)}`
   return new MigrationRefused({ message })
 }
+
+/**
+ * Applies the repeatable files again if the schema differs from that of this version. Returns the objects that this restored, and the
+ * differences that remain: an administrator must revert them, because no file creates or removes them again.
+ */
+export const repair = Effect.fn("Migrations.repair")(function* () {
+  const compare = yield* SchemaComparison.load
+  const before = yield* compare
+  if (before.length === 0 || before[0]?.object === SchemaComparison.migrations) return { restored: [], remaining: before }
+  const sql = yield* SqlClient.SqlClient
+  const files = (yield* migrationFiles()).filter((file) => numberOf(file) === 0)
+  yield* Effect.forEach(files, apply, { discard: true }).pipe(
+    sql.withTransaction,
+    Effect.catchTag("SqlError", (error) => Effect.fail(refusal(files, error)))
+  )
+  const remaining = yield* compare
+  const restored = before.filter(({ object }) => remaining.every((other) => other.object !== object)).map(({ object }) => object)
+  return { restored, remaining }
+})
 
 /** Fails unless the database has the schema of this version. Commands call it, because they may not change the schema. */
 export const requireAll = Effect.fn("Migrations.requireAll")(function* () {
@@ -127,17 +148,6 @@ const findMissing = Effect.fnUntraced(function* (files: ReadonlyArray<MigrationF
   const missing = files.filter((file) => !isApplied(file))
   return missing.length === 0 ? [] : files.filter((file) => missing.includes(file) || file.name === protection)
 })
-
-const definition = /^CREATE OR REPLACE FUNCTION (vatproof\w*\.\w+)\s*\([\s\S]*?\bAS (\$\w*\$)([\s\S]*?)\2/gmu
-
-/** Returns a map from the qualified name of each SQL function of this version to its body. */
-export const functionBodies = Effect.map(
-  Effect.suspend(() => migrationFiles()),
-  (files): ReadonlyMap<string, string> =>
-    new Map(
-      files.flatMap(({ text }) => [...text.matchAll(definition)].map(([, name = "", , body = ""]) => [name, body] as const))
-    )
-)
 
 /** Files that create projections or objects that refer to projections. */
 const projectionFiles: ReadonlySet<string> = new Set(["projections", "views", protection])
@@ -192,7 +202,7 @@ const migrationFiles = Effect.fnUntraced(function* () {
 const apply = Effect.fnUntraced(function* ({ name, sha256, text }: MigrationFile) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(splitStatements(text), (statement) => sql.unsafe(statement).unprepared, { discard: true })
-  yield* sql`INSERT INTO ${sql(table)} (name, sha256) VALUES (${name}, ${sha256})
+  yield* sql`INSERT INTO ${sql(qualified)} (name, sha256) VALUES (${name}, ${sha256})
     ON CONFLICT (name) DO UPDATE SET sha256 = excluded.sha256, applied_at = now()`
 })
 
@@ -206,7 +216,7 @@ const hasTable = Effect.gen(function* () {
     Request: Schema.String,
     Result: Schema.Struct({ found: Schema.Int }),
     execute: (name) =>
-      sql`SELECT 1 AS found FROM pg_catalog.pg_class WHERE relname = ${name} AND pg_catalog.pg_table_is_visible(oid)`
+      sql`SELECT 1 AS found FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relname = ${name}`
   })
   return (yield* find(table)).length > 0
 })
@@ -219,7 +229,7 @@ const findApplied = Effect.fnUntraced(
     const find = SqlSchema.findAll({
       Request: Schema.Void,
       Result: Schema.Struct({ name: Schema.String, sha256: Schema.String }),
-      execute: () => sql`SELECT name, sha256 FROM ${sql(table)} ORDER BY name`
+      execute: () => sql`SELECT name, sha256 FROM ${sql(qualified)} ORDER BY name`
     })
     return yield* find(undefined)
   },

@@ -16,6 +16,12 @@ export interface PostgresOptions {
   readonly maxConnections: number
 }
 
+/**
+ * The search path of every session of the program. As a parameter of the session's start it overrides the settings of the database and
+ * of the role. With another path, operators and functions of an attacker could replace those of Postgres. Names in other schemas are qualified.
+ */
+const sessionPath = { search_path: "pg_catalog" }
+
 /** Limits of a session, so that a slow statement or a forgotten transaction does not block other sessions. */
 const sessionLimits = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "5s" }
 
@@ -60,7 +66,8 @@ export const layerAdministrator = (options: PostgresOptions) =>
     url: options.url,
     maxConnections: options.maxConnections,
     applicationName: "vatproof-admin",
-    connectTimeout: "5 seconds"
+    connectTimeout: "5 seconds",
+    startupParameters: sessionPath
   })
 
 /** The service's pool. Sessions run as `vatproof_service` if the login role is a member of that role, else as the login role. */
@@ -75,7 +82,7 @@ export const layer = (options: PostgresOptions) =>
         maxConnections: options.maxConnections,
         applicationName: "vatproof",
         connectTimeout: "5 seconds",
-        startupParameters: { ...sessionLimits, ...sessionPlans, ...(restricted ? { role: serviceRole } : {}) }
+        startupParameters: { ...sessionPath, ...sessionLimits, ...sessionPlans, ...(restricted ? { role: serviceRole } : {}) }
       })
       return Layer.merge(client, PoolMetrics.layer({ ...addressOf(options.url), maxConnections: options.maxConnections }))
     })

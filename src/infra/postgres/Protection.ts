@@ -1,7 +1,14 @@
-/** Checks at start which protections of the log this database lacks, and logs how an administrator can add them. */
+/**
+ * Checks at start which protections of the log this database lacks, and logs how an administrator can add them. Also logs what differs
+ * from the schema of this program. The service starts nevertheless, because a wrong schema must not become an outage.
+ */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { serviceRole } from "#infra/postgres/Postgres.ts"
+import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
+
+/** Maximum number of differences of the schema that a start logs. */
+const maxLogged = 50
 
 const byAdministrator = "as an administrator: run docs/operations/postgres/protect.sql"
 
@@ -12,7 +19,6 @@ const missing = Effect.gen(function* () {
     Result: Schema.Struct({
       role: Schema.Boolean,
       owner: Schema.Boolean,
-      row_triggers: Schema.Boolean,
       event_triggers: Schema.Boolean
     }),
     execute: () => sql`SELECT
@@ -21,8 +27,6 @@ const missing = Effect.gen(function* () {
         SELECT nspowner FROM pg_namespace WHERE nspname = 'vatproof'
         UNION ALL SELECT relowner FROM pg_class WHERE relnamespace = 'vatproof'::regnamespace AND relkind IN ('r', 'p', 'v')
         UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = 'vatproof'::regnamespace) AS owned(owner)) AS owner,
-      (SELECT count(*) > 0 AND bool_and(tgenabled = 'A') FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'vatproof' AND t.tgname LIKE 'append_only%') AS row_triggers,
       (SELECT count(*) = 3 FROM pg_event_trigger WHERE evtname LIKE 'vatproof_refuse_%' AND evtenabled = 'A') AS event_triggers`
   })
   const has = yield* find(undefined)
@@ -35,11 +39,6 @@ const missing = Effect.gen(function* () {
     ...(has.owner
       ? []
       : [`not all tables, views and functions belong to vatproof_owner, a role without login; ${byAdministrator}, then restart`]),
-    ...(has.row_triggers
-      ? []
-      : [
-          "a trigger that refuses UPDATE and DELETE is missing or off; as an administrator: ALTER TABLE vatproof.events ENABLE ALWAYS TRIGGER append_only"
-        ]),
     ...(has.event_triggers
       ? []
       : ["DROP, DETACH and DISABLE TRIGGER are not refused; as a superuser: run docs/operations/postgres/protect.sql"])
@@ -49,5 +48,12 @@ const missing = Effect.gen(function* () {
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     for (const gap of yield* missing) yield* Effect.logWarning(`A protection of the log is missing: ${gap}`)
+    const differences = yield* yield* SchemaComparison.load
+    for (const { message, object } of differences.slice(0, maxLogged))
+      yield* Effect.logWarning(`The schema differs from this version's: ${object}: ${message}`)
+    if (differences.length > 0)
+      yield* Effect.logWarning(
+        `${differences.length} objects of the schema differ from this version's: run "vatproof audit verify", then "vatproof migrate"`
+      )
   })
 )

@@ -6,7 +6,7 @@ import * as LogExport from "#events/audit/export/LogExport.ts"
 import * as EventProofs from "#events/notary/EventProofs.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import { LogSigner } from "#events/notary/LogSigner.ts"
-import * as Migrations from "#infra/postgres/Migrations.ts"
+import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"
@@ -65,7 +65,7 @@ export const run = Effect.gen(function* () {
     const verify = DatabaseAudit.run({
       verifiers: keys.verifiers,
       kept: [],
-      functions: yield* Migrations.functionBodies,
+      schema: yield* SchemaComparison.load,
       isFast: false,
       progress
     })

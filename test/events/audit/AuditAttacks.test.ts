@@ -6,6 +6,7 @@
  * attack is found by its missing guard. A new attack is one row; if it needs more history, add the history to AttackedService.ts.
  */
 import * as AttackedService from "#test/support/AttackedService.ts"
+import { schemaAttacks } from "#test/support/SchemaAttacks.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 /**
@@ -28,6 +29,17 @@ const altered = "EVIDENCE_ALTERED"
 const ofReceipt = (receiptId: string) =>
   `(SELECT position FROM vatproof.events WHERE stream_id = 'receipt-${receiptId}' AND version = 1)`
 
+/** Creates an operator that hides a wrong plan from every query that finds the operator first. */
+const evilOperator = [
+  "CREATE SCHEMA evil",
+  `CREATE FUNCTION evil.get(jsonb, text) RETURNS text LANGUAGE sql IMMUTABLE AS
+    'SELECT CASE $2 WHEN ''plan'' THEN ''enterprise'' ELSE jsonb_extract_path_text($1, $2) END'`,
+  "CREATE OPERATOR evil.->> (LEFTARG = jsonb, RIGHTARG = text, FUNCTION = evil.get)",
+  "GRANT USAGE ON SCHEMA evil TO PUBLIC",
+  "UPDATE vatproof.accounts SET plan = 'enterprise'"
+]
+const evilPath = "SET search_path = evil, pg_catalog, public"
+
 const attacks: ReadonlyArray<Attack> = [
   { name: "no change", statements: () => [], verify: null, scrub: null },
   {
@@ -46,8 +58,25 @@ const attacks: ReadonlyArray<Attack> = [
       `UPDATE vatproof.personal_documents SET document = replace(document, 'Muster', 'Master') WHERE position = ${ofReceipt(receiptId)}`
     ],
     verify: /^\d+: the personal document does not match the digest in its event$/mu,
-    scrub: /^The personal document at position \d+ does not match the digest in its event$/mu,
+    scrub: /^Wrong at position \d+: the personal document does not match the digest in its event$/mu,
     reads: { receipt: altered }
+  },
+  {
+    name: "a plan that a search path of the database hides",
+    statements: () => [...evilOperator, `EXECUTE format('ALTER DATABASE %I ${evilPath}', current_database())`],
+    verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce$/mu,
+    scrub: /^The projection accounts is wrong at position \d+$/mu,
+    start: /^The schema differs from this version's: setting search_path of the database: /mu
+  },
+  {
+    name: "a plan that a search path of a role hides",
+    statements: () => [
+      ...evilOperator,
+      `EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I ${evilPath}', current_database())`
+    ],
+    verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce$/mu,
+    scrub: /^The projection accounts is wrong at position \d+$/mu,
+    start: /^The schema differs from this version's: setting search_path of the role \w+ in the database: /mu
   }
 ]
 
@@ -64,5 +93,16 @@ layer(AttackedService.layer, { excludeTestServices: true, timeout: "2 minutes" }
     assertNotice("the start", said.start, attack.start ?? null)
     const served = Object.fromEntries(AttackedService.reads.map((read) => [read, "served"]))
     assert.deepStrictEqual(said.reads, { ...served, ...attack.reads })
+  })
+
+  it.effect("is noticed: every change of the schema, by its object", function* () {
+    const said = yield* AttackedService.examine(schemaAttacks.map(({ statement }) => statement))
+    for (const { found, name } of schemaAttacks) {
+      const line = (before: string) => new RegExp(`^${before}${found.source}$`, "mu")
+      assert.match(said.verify, line("-: schema "), `audit verify: ${name}`)
+      assert.match(said.fast, line("-: schema "), `audit verify --fast: ${name}`)
+      assert.match(said.scrub, line("The schema "), `the scrubber: ${name}`)
+      assert.match(said.start, line("The schema differs from this version's: "), `the start: ${name}`)
+    }
   })
 })

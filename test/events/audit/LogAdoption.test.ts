@@ -12,7 +12,7 @@ import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { keysOf, signerOf } from "#test/support/log/Keys.ts"
-import * as Functions from "#test/support/Functions.ts"
+import * as SchemaOfProgram from "#test/support/SchemaOfProgram.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
@@ -51,8 +51,8 @@ const historyOf = Effect.fnUntraced(function* (events: number) {
 })
 
 const audited = Effect.map(
-  Effect.flatMap(Functions.bodies, (functions) =>
-    DatabaseAudit.run({ verifiers: [signer], kept: [], functions, isFast: false, progress: () => Effect.void })
+  Effect.flatMap(SchemaOfProgram.comparison, (schema) =>
+    DatabaseAudit.run({ verifiers: [signer], kept: [], schema, isFast: false, progress: () => Effect.void })
   ),
   ({ adopted, findings }) => ({ adopted: adopted.length, findings })
 )

@@ -44,7 +44,7 @@ const schemas = texts("SELECT nspname AS text FROM pg_namespace WHERE nspname LI
 const tables = texts(
   "SELECT oid::regclass::text AS text FROM pg_class WHERE relnamespace::regnamespace::text !~ '^(pg_|information_)'"
 )
-const keptDigests = texts("SELECT name || ' ' || sha256 AS text FROM vatproof_migrations ORDER BY name")
+const keptDigests = texts("SELECT name || ' ' || sha256 AS text FROM public.vatproof_migrations ORDER BY name")
 const bodyOfCountCalls = texts("SELECT prosrc AS text FROM pg_proc WHERE oid = 'vatproof.count_calls'::regproc")
 /** Owner and rights of a function. */
 const rightsOf = (name: string) =>
@@ -53,7 +53,7 @@ const rightsOf = (name: string) =>
 /** Records that another version of the program applied its migration file `name`. */
 const applyAnother = (name: string) =>
   execute(
-    `INSERT INTO vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
+    `INSERT INTO public.vatproof_migrations (name, sha256) VALUES ('${name}', 'other') ON CONFLICT (name) DO UPDATE SET sha256 = 'other'`
   )
 const replaceCountCalls =
   execute(`CREATE OR REPLACE FUNCTION vatproof.count_calls(p_log smallint, p_epoch bigint[], p_meters text[],
@@ -93,10 +93,10 @@ layer(TestDatabase.layerEmpty, { excludeTestServices: true })("a replica that wa
         Effect.andThen(Deferred.succeed(isHeld, undefined)),
         Effect.andThen(waiting),
         Effect.andThen(
-          sql`CREATE TABLE vatproof_migrations (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
+          sql`CREATE TABLE public.vatproof_migrations (name text COLLATE "C" PRIMARY KEY, sha256 text NOT NULL,
             applied_at timestamptz NOT NULL DEFAULT now())`.unprepared
         ),
-        Effect.andThen(sql.unsafe(`INSERT INTO vatproof_migrations (name, sha256) VALUES ${rows}`)),
+        Effect.andThen(sql.unsafe(`INSERT INTO public.vatproof_migrations (name, sha256) VALUES ${rows}`)),
         sql.withTransaction
       )
     )
@@ -158,20 +158,20 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that was mi
   it.effect.each([
     [
       "newer than the running version",
-      "INSERT INTO vatproof_migrations (name, sha256) VALUES ('9999_drop_this', '')",
+      "INSERT INTO public.vatproof_migrations (name, sha256) VALUES ('9999_drop_this', '')",
       /newer .* lacks 9999_drop_this:/u
     ],
     [
       "renamed",
-      "UPDATE vatproof_migrations SET name = '0002_other' WHERE name = '0002_log'",
+      "UPDATE public.vatproof_migrations SET name = '0002_other' WHERE name = '0002_log'",
       /other migrations .*: 0002_log, 0002_other differ/u
     ],
     [
       "different in content",
-      "UPDATE vatproof_migrations SET sha256 = repeat('0', 64) WHERE name = '0003_accounts'",
+      "UPDATE public.vatproof_migrations SET sha256 = repeat('0', 64) WHERE name = '0003_accounts'",
       /other migrations .*: 0003_accounts differ/u
     ],
-    ["missing", "DELETE FROM vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
+    ["missing", "DELETE FROM public.vatproof_migrations WHERE name = '0004_limits'", /other migrations .*: 0004_limits differ/u]
   ] as const)("is rejected by the service and by commands if a numbered migration is %s", ([, otherVersion, message]) =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.TestDatabase

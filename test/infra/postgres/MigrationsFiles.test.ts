@@ -7,7 +7,7 @@ import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
 const folder = new URL("../../../migrations/", import.meta.url)
 
 const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".sql"))
+  .filter((path) => path.endsWith(".sql") && path !== "schema.sql")
   .toSorted()
   .map((path) => ({ path, text: readFileSync(new URL(path, folder), "utf8") }))
 
@@ -34,7 +34,7 @@ const known = {
  * SHA-256 of all files that are applied again after a change. A change needs a new numbered migration, which prevents an older program
  * version from applying its own files again.
  */
-const repeatable = "d0e9bfe478cc70da4350b79f00845386cfae238d9bdd862c566da2fe3f0e4fe3"
+const repeatable = "794980bdde4d1e78e274b5bcce4aa92bd3e11666558fc67685f6bef6eb8a83be"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

@@ -19,7 +19,7 @@ const warnings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   })
   yield* Layer.build(
     Layer.fresh(Protection.layer).pipe(
-      Layer.provide(Postgres.layer({ url, maxConnections: 1 })),
+      Layer.provide([Postgres.layer({ url, maxConnections: 1 }), NodeServices.layer]),
       Layer.provide(Logger.layer([logger]))
     )
   )

@@ -1,6 +1,6 @@
 /**
  * Verifies the log of a database, with or without a running service: every leaf, every node of the stored tree, every signed
- * checkpoint, gaps in positions and versions, personal documents, and every projection.
+ * checkpoint, gaps in positions and versions, personal documents, every projection, and the schema.
  */
 import { Effect, Option, Stream } from "effect"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"
@@ -9,6 +9,7 @@ import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as LogCheck from "#events/audit/verify/LogCheck.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
+import * as SchemaAudit from "#events/audit/verify/SchemaAudit.ts"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { empty, equalHashes, type Hash, type Node, type Range } from "#events/merkle/MerkleTree.ts"
@@ -26,14 +27,14 @@ const readAhead = 4
 const nodesAtOnce = 4_096
 
 /**
- * `kept` are checkpoints from outside the database; `functions` are the SQL functions of this program. With `isFast`, the database
+ * `kept` are checkpoints from outside the database; `schema` compares its schema with that of this program. With `isFast`, the database
  * computes the leaf hashes of signed events. The program then reads all events of a signed range only if a hash in this range
  * differs.
  */
 export interface DatabaseAuditOptions {
   readonly verifiers: Verifiers
   readonly kept: ReadonlyArray<CheckpointAudit.KeptCheckpoint>
-  readonly functions: ProjectionAudit.Functions
+  readonly schema: SchemaAudit.Comparison
   readonly isFast: boolean
   readonly progress: (done: number, of: number) => Effect.Effect<void>
 }
@@ -59,10 +60,10 @@ export interface AuditReport {
 }
 
 export const run = Effect.fn("DatabaseAudit.run")(function* ({
-  functions,
   isFast,
   kept: keptCheckpoints,
   progress,
+  schema,
   verifiers
 }: DatabaseAuditOptions) {
   const crypto = yield* Crypto
@@ -125,7 +126,8 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
   documents.conclude(end, yield* reads.head)
   yield* compareTables(reads, end, findings)
-  yield* ProjectionAudit.run(functions, findings)
+  yield* ProjectionAudit.run(findings)
+  yield* SchemaAudit.run(schema, findings)
   return {
     events: head,
     signed: newest?.size ?? 0,
@@ -193,10 +195,10 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
 })
 
 /**
- * Reports rows that do not belong to the log: hashes in tiles that no checkpoint covers, tiles and checkpoints of unknown logs, and
+ * Reports rows that do not belong to the log of `end` events: hashes in tiles that no checkpoint covers, tiles and checkpoints of unknown logs, and
  * events and personal documents at positions outside of the log.
  */
-const compareTables = Effect.fnUntraced(function* (
+export const compareTables = Effect.fnUntraced(function* (
   reads: Effect.Success<typeof AuditReads.make>,
   end: number,
   findings: Findings.Findings

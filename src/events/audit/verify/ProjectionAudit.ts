@@ -1,7 +1,6 @@
 /**
- * Compares the projections, and the log's row in `vatproof.logs`, with the rows that the events produce. Also compares the SQL
- * functions in the database with the functions of this program, because a forged function could hide a forged row. All reads use
- * one snapshot of the database, so the service can continue to run.
+ * Compares the projections, and the log's row in `vatproof.logs`, with the rows that the events produce. All reads use one snapshot of
+ * the database, so the service can continue to run. A forged function could hide a forged row: SchemaAudit.ts finds it.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -32,21 +31,7 @@ const meanings = {
   different: "the row differs from what the events produce"
 }
 
-/** The `search_path` of all SQL functions. With another `search_path`, an unchanged function could call functions that an attacker created. */
-const searchPath = "search_path=vatproof, pg_temp"
-
-/** Bodies of the SQL functions in the schemas vatproof and vatproof_guard, by qualified name. */
-export type Functions = ReadonlyMap<string, string>
-
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
-  findFunctions: SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ name: Schema.String, body: Schema.String, is_diverted: Schema.Boolean }),
-    execute:
-      () => sql`SELECT n.nspname || '.' || p.proname AS name, p.prosrc AS body, EXISTS (SELECT FROM unnest(p.proconfig) AS setting
-        WHERE starts_with(setting, 'search_path=') AND setting <> ${searchPath}) AS is_diverted FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-      WHERE n.nspname IN ('vatproof', 'vatproof_guard') ORDER BY 1`
-  }),
   findLog: SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ head: Schema.BigInt, same: Schema.Boolean }),
@@ -76,23 +61,6 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
         ).unprepared
     })(undefined)
 }))
-
-const compareFunctions = Effect.fnUntraced(function* (functions: Functions, findings: Findings) {
-  const { findFunctions } = yield* makeReads
-  const stored = yield* findFunctions(undefined)
-  for (const { body, is_diverted, name } of stored) {
-    if (functions.get(name) !== body || is_diverted)
-      findings.addRow(
-        { table: "pg_proc", key: name, position: null },
-        "the SQL function differs from the one in this program's migrations"
-      )
-  }
-  for (const name of functions.keys()) {
-    if (!stored.some((one) => one.name === name)) {
-      findings.addRow({ table: "pg_proc", key: name, position: null }, "the SQL function is missing")
-    }
-  }
-})
 
 /**
  * Compares the rows of `vatproof.projections` with the projections of this program and with the number of events. Returns a
@@ -140,8 +108,8 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
   report(yield* findWrong(differences(table, derivedRows(0, 0), elsewhere)))
 })
 
-/** Compares all tables and adds the differences to the findings. Compares the SQL functions only if `functions` are given. */
-export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functions | null, findings: Findings) {
+/** Compares all tables and adds the differences to the findings. */
+export const run = Effect.fn("ProjectionAudit.run")(function* (findings: Findings) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
   /** Reports a table that cannot be compared. A savepoint lets the comparison of the other tables continue. */
@@ -156,7 +124,6 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (functions: Functi
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`.unprepared
     yield* sql`SELECT set_config('statement_timeout', ${longest}, true), set_config('idle_in_transaction_session_timeout', '10min', true),
       set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('work_mem', '64MB', true)`
-    if (functions !== null) yield* orReported("pg_proc", compareFunctions(functions, findings))
     const { head: end, same } = yield* reads.findLog(undefined)
     const head = Number(end)
     if (!same) findings.addRow({ table: "logs", key: String(logId), position: head }, meanings.different)

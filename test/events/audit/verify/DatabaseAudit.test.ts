@@ -12,17 +12,17 @@ import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signer } from "#test/support/Auditing.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
-import * as Functions from "#test/support/Functions.ts"
+import * as SchemaOfProgram from "#test/support/SchemaOfProgram.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { attacks, facts, made, restore } from "#test/support/LogAttacks.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const audit = (notes: ReadonlyArray<string> = [], verifiers: Verifiers = [signer], isFast = false) =>
-  Effect.flatMap(Functions.bodies, (functions) =>
+  Effect.flatMap(SchemaOfProgram.comparison, (schema) =>
     DatabaseAudit.run({
       verifiers,
       kept: notes.map((note) => ({ note, at: "a file" })),
-      functions,
+      schema,
       isFast,
       progress: () => Effect.void
     })
