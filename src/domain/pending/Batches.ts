@@ -46,7 +46,7 @@ const makeUpload = Effect.gen(function* () {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const spool = yield* BatchSpool
-  const inPlace = yield* UploadPlaces.make
+  const { inPlace, stored } = yield* UploadPlaces.make
 
   /** Reads all items and passes each chunk to `keep`. Returns the counts and a keyed hash of the items. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
@@ -69,11 +69,11 @@ const makeUpload = Effect.gen(function* () {
     const uploadId = crypto.uuidV7()
     const work = Effect.gen(function* () {
       const { counts, requestHash } = yield* readAll(items, (chunk, index) =>
-        spool.keep(uploadId, caller.accountId, index, chunk)
+        stored(spool.keep(uploadId, caller.accountId, index, chunk))
       )
       const expiresAt = DateTime.addDuration(yield* DateTime.now, batchExpiry)
       const batch = { ...counts, batchId, uploadId, caller, expiresAt, requestHash: idempotencyKey === null ? null : requestHash }
-      const isNew = yield* spool.accept(batch)
+      const isNew = yield* stored(spool.accept(batch))
       if (!isNew) yield* spool.discard(uploadId)
       return { isNew, requestHash }
     }).pipe(

@@ -1,7 +1,9 @@
 /** Bounds the concurrent uploads of a replica, and the share of one API key, account and client address, so that slow uploads of one client do not block others. */
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
+import { monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as FairQueue from "#domain/kernel/FairQueue.ts"
 
 /** Maximum number of uploads of a replica, because each keeps its VAT IDs and custom ids in memory. */
@@ -21,19 +23,46 @@ export interface Uploader {
   readonly client: string
 }
 
-const makeShare = (holder: string, perKey: number, of: (uploader: Uploader) => string) =>
+/** If an upload waits for the database for longer than this, the database is the cause of uploads in progress. */
+const stallMs = 1_000
+const stalled = new StoreUnavailable({ cause: "The uploads in progress wait for the database" })
+
+/** Creates `stored`, which notes the uploads that wait for the database, and `isStalled`. */
+const makeStorage = Effect.map(Clock.Clock, (clock) => {
+  const waits = new Set<{ readonly sinceMs: number }>()
+  const stored = <A, E, R>(write: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const wait = { sinceMs: monotonicMsOf(clock) }
+        waits.add(wait)
+        return wait
+      }),
+      () => write,
+      (wait) => Effect.sync(() => waits.delete(wait))
+    )
+  return { stored, isStalled: () => [...waits].some(({ sinceMs }) => monotonicMsOf(clock) - sinceMs > stallMs) }
+})
+
+const makeShare = (holder: string, perKey: number, isStalled: () => boolean, of: (uploader: Uploader) => string) =>
   Effect.map(FairQueue.make({ ...places, perKey }), (queue) => {
     const message = `${holder} may have at most ${perKey} uploads in progress; retry after one has ended`
     const tooMany = new RateLimitExceeded({ message, retryAfterSeconds })
     return <A, E, R>(uploader: Uploader, upload: Effect.Effect<A, E, R>) =>
-      queue.admit(of(uploader), upload, (bound) => Effect.fail(bound === "perKey" ? tooMany : new UploadsBusy()))
+      queue.admit(of(uploader), upload, (bound) =>
+        Effect.fail(isStalled() ? stalled : bound === "perKey" ? tooMany : new UploadsBusy())
+      )
   })
 
-/** Creates a function that runs an upload in a place. It fails at once if no place is free, or if the uploader has all of its share. */
+/**
+ * Creates `inPlace`, which runs an upload in a place, and `stored`, in which an upload writes to the database. `inPlace` fails at once
+ * if no place is free, or if the uploader has all of its share.
+ */
 export const make = Effect.gen(function* () {
-  const ofKey = yield* makeShare("An API key", 2, ({ caller }) => caller.keyId)
-  const ofAccount = yield* makeShare("An account", 4, ({ caller }) => caller.accountId)
-  const ofClient = yield* makeShare("A client address", 8, ({ client }) => client)
-  return <A, E, R>(uploader: Uploader, upload: Effect.Effect<A, E, R>) =>
+  const { isStalled, stored } = yield* makeStorage
+  const ofKey = yield* makeShare("An API key", 2, isStalled, ({ caller }) => caller.keyId)
+  const ofAccount = yield* makeShare("An account", 4, isStalled, ({ caller }) => caller.accountId)
+  const ofClient = yield* makeShare("A client address", 8, isStalled, ({ client }) => client)
+  const inPlace = <A, E, R>(uploader: Uploader, upload: Effect.Effect<A, E, R>) =>
     ofClient(uploader, ofAccount(uploader, ofKey(uploader, upload)))
+  return { inPlace, stored }
 })

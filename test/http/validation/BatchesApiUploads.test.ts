@@ -1,6 +1,7 @@
 import { assert, layer } from "#test/support/Test.ts"
-import { Effect, Schedule, Schema } from "effect"
+import { Effect, Fiber, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as People from "#test/support/People.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import { assertProblem } from "#test/support/Problem.ts"
@@ -48,6 +49,32 @@ layer(RunningService.layer(), { excludeTestServices: true })("an upload of a bat
       })
     )
     yield* untilSpooled(0)
+  })
+
+  it.effect("is refused as unavailable, not as one too many, while the database stalls", function* () {
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const sql = yield* SqlClient.SqlClient
+    const waiting = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+      AND query LIKE 'INSERT INTO vatproof.uploads%'`
+    const upload = service.post(path, { items }, { key })
+    const accepted = yield* MigratedDatabase.whileLocked(
+      "LOCK TABLE vatproof.uploads IN SHARE MODE",
+      Effect.gen(function* () {
+        const inProgress = yield* Effect.forkChild(Effect.all([upload, upload], { concurrency: 2 }))
+        yield* Effect.repeat(waiting, { schedule: Schedule.spaced("5 millis"), until: (rows) => rows.length === 2 })
+        assertProblem(yield* upload, "RATE_LIMIT_EXCEEDED")
+        yield* service.travel("2 seconds")
+        const refused = yield* upload
+        assertProblem(refused, "SERVICE_UNAVAILABLE")
+        assert.isAtLeast(Number(refused.headers["retry-after"]), 1)
+        return inProgress
+      })
+    ).pipe(Effect.flatMap(Fiber.join))
+    assert.deepStrictEqual(
+      accepted.map(({ status }) => status),
+      [202, 202]
+    )
   })
 
   it.effect(
