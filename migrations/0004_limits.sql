@@ -14,7 +14,8 @@ CREATE TABLE vatproof.rate_windows (
 ) WITH (fillfactor = 50);
 CREATE INDEX rate_windows_ends_at ON vatproof.rate_windows (ends_at);
 
--- Sliding windows, for small limits: the times at which the slots of each bucket were acquired.
+-- Sliding windows, for small limits: the times at which the slots of each bucket were acquired. The outages of registers are also rows of this table
+-- (vatproof.claim_tasks).
 CREATE TABLE vatproof.rate_slots (
   bucket text COLLATE "C" PRIMARY KEY,
   taken_at timestamptz[] NOT NULL,

@@ -14,7 +14,7 @@ import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import { closingId, quotaDelay, quotaFailure, rejectionDelay, retryDelay } from "#domain/validation/ValidationTask.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
-import { type AcceptedTask, type ClaimedTask, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import { type AcceptedTask, type ClaimedTask, type Deferral, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { Sources, type SourcesUnavailable } from "#domain/vat/Sources.ts"
 import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
@@ -41,11 +41,18 @@ const attempts = Metrics.counter(
 )
 
 /** Result of an attempt: the task is closed, or it waits for the next attempt. */
-type Outcome =
-  | { readonly _tag: "Closed" }
-  | { readonly _tag: "Waits"; readonly failure: string | null; readonly wait: Duration.Duration }
+type Outcome = { readonly _tag: "Closed" } | ({ readonly _tag: "Waits" } & Deferral)
 
 const closed: Outcome = { _tag: "Closed" }
+const waits = (wait: Duration.Duration, failure: string | null, isOutage = false): Outcome => ({
+  _tag: "Waits",
+  wait,
+  failure,
+  isOutage
+})
+
+/** Other replicas may try the task, or other tasks of its register, at once. */
+const release: Deferral = { wait: Duration.zero, failure: null, isOutage: false }
 
 const makeAttempt = Effect.gen(function* () {
   const crypto = yield* Crypto
@@ -69,8 +76,7 @@ const makeAttempt = Effect.gen(function* () {
     const question = `${vatId}/${request.requesterVatId ?? ""}/${company}`
     const bzstWait = isForBzst ? yield* bzstPacing(question, task) : Duration.zero
     // Only the BZSt issues qualified confirmations, so the task waits until the BZSt may be called.
-    if (request.company !== null && Duration.isPositive(bzstWait))
-      return { _tag: "Waits", failure: null, wait: bzstWait } as const
+    if (request.company !== null && Duration.isPositive(bzstWait)) return waits(bzstWait, null)
     return yield* validate({
       ...request,
       mayAskBzst: !Duration.isPositive(bzstWait),
@@ -95,12 +101,7 @@ const makeAttempt = Effect.gen(function* () {
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
         ConfirmationRefusal: () => Effect.succeed(closed),
-        QuotaExceeded: ({ periodEnd }) =>
-          Effect.map(DateTime.now, (now): Outcome => ({
-            _tag: "Waits",
-            failure: quotaFailure,
-            wait: quotaDelay(now, periodEnd)
-          })),
+        QuotaExceeded: ({ periodEnd }) => Effect.map(DateTime.now, (now) => waits(quotaDelay(now, periodEnd), quotaFailure)),
         RateLimitExceeded: () => waitsFor(task, "RATE"),
         InvalidApiKey: () => end("key_revoked"),
         ApiKeyRequired: () => end("not_allowed"),
@@ -124,6 +125,9 @@ const vatIdBlocked = "VAT_BLOCKED"
 
 const isRejection = ({ code, outcome }: Attempt) => rejections.has(outcome) || code === vatIdBlocked
 
+/** Returns true if VIES gave no verdict for another reason than the question or the operator's budget. */
+const isOutage = (attempt: Attempt) => attempt.source === "vies" && attempt.outcome !== "over_budget" && !isRejection(attempt)
+
 const failureOf = (attempts: ReadonlyArray<Attempt>) => {
   const last = attempts.at(-1)
   return last === undefined ? "UNAVAILABLE" : `${last.source}:${last.code ?? last.outcome.toUpperCase()}`
@@ -140,25 +144,23 @@ const budgetSpread = Duration.minutes(10)
  * end the wait earlier, because calls of the BZSt need no budget.
  */
 const untilNextBudget = ({ attempts, retryAfterSeconds }: SourcesUnavailable, bzstWait: Duration.Duration) =>
-  Effect.map(Random.next, (random): Outcome => {
+  Effect.map(Random.next, (random) => {
     const nextBudget = Duration.sum(Duration.seconds(retryAfterSeconds), Duration.times(budgetSpread, random))
-    const wait = Duration.isPositive(bzstWait) ? Duration.min(bzstWait, nextBudget) : nextBudget
-    return { _tag: "Waits", failure: failureOf(attempts), wait }
+    return waits(Duration.isPositive(bzstWait) ? Duration.min(bzstWait, nextBudget) : nextBudget, failureOf(attempts))
   })
 
-const waitsFor = (task: ClaimedTask, failure: string) =>
-  Effect.map(Random.next, (random): Outcome => ({ _tag: "Waits", failure, wait: retryDelay(task.attempts, random) }))
+const waitsFor = (task: ClaimedTask, failure: string, isOutage = false) =>
+  Effect.map(Random.next, (random) => waits(retryDelay(task.attempts, random), failure, isOutage))
 
 /** Returns the outcome of an attempt that no source answered. */
 const unanswered = (task: ClaimedTask, failure: SourcesUnavailable, bzstWait: Duration.Duration) => {
   const { attempts } = failure
   if (attempts.at(-1)?.code === overBudget) return untilNextBudget(failure, bzstWait)
-  if (attempts.length === 0 || !attempts.every(isRejection)) return waitsFor(task, failureOf(attempts))
-  return Effect.map(Random.next, (random): Outcome => {
-    // A positive `bzstWait` means that the BZSt was not asked yet.
-    const wait = Duration.isPositive(bzstWait) ? bzstWait : rejectionDelay(random)
-    return { _tag: "Waits", failure: failureOf(attempts), wait }
-  })
+  if (attempts.length === 0 || !attempts.every(isRejection)) return waitsFor(task, failureOf(attempts), attempts.some(isOutage))
+  // A positive `bzstWait` means that the BZSt was not asked yet.
+  return Effect.map(Random.next, (random) =>
+    waits(Duration.isPositive(bzstWait) ? bzstWait : rejectionDelay(random), failureOf(attempts))
+  )
 }
 
 const make = Effect.gen(function* () {
@@ -173,16 +175,17 @@ const make = Effect.gen(function* () {
 
   const finish = (task: ClaimedTask, exit: Exit.Exit<Outcome, unknown>) => {
     if (Exit.isSuccess(exit)) {
-      if (exit.value._tag === "Closed") return signals.closed(task.taskId)
-      return queue.defer(task, exit.value.wait, exit.value.failure)
+      if (exit.value._tag === "Waits") return queue.defer(task, exit.value)
+      // A probe may be closed without an answer of its register, for example by a cancellation.
+      return Effect.andThen(signals.closed(task.taskId), task.isProbe ? queue.defer(task, release) : Effect.void)
     }
     // The service is stopping, so other replicas may claim the task at once.
-    if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, Duration.zero, null)
+    if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, release)
     // A database outage needs no action: the lease of the task expires, and the task is tried again.
     return Cause.hasDies(exit.cause)
       ? Effect.andThen(
           Effect.logError(`Answering the validation ${task.taskId} failed unexpectedly; retrying later`, exit.cause),
-          queue.defer(task, retryDelay(task.attempts, 0.5), "DEFECT")
+          queue.defer(task, { wait: retryDelay(task.attempts, 0.5), failure: "DEFECT", isOutage: false })
         )
       : Effect.void
   }

@@ -5,14 +5,24 @@ import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
- * The maximum number of tasks of one member state to claim. If `wakeMs` is null, only due tasks are claimed. Otherwise, tasks
- * that wait for the end of an outage are claimed before they are due, if their last attempt was more than `wakeMs` ago: the
- * register may have recovered since that attempt.
+ * The maximum number of tasks of one member state to claim. `answerMs` is the age of the newest answer about the member state
+ * that this replica got; null without an answer. An answer ends an outage of the register, so that all tasks are tried again.
  */
 export interface TaskSlots {
   readonly memberState: string
   readonly slots: number
-  readonly wakeMs: number | null
+  readonly answerMs: number | null
+}
+
+/**
+ * A task without an answer is due again after `wait`. `failure` is the reason, such as `vies:MS_UNAVAILABLE`. If it is null, the
+ * task keeps its last reason. `isOutage` is true if the register of the member state did not answer: then all replicas together
+ * try one task of the member state at a time until it answers, and may try this task earlier.
+ */
+export interface Deferral {
+  readonly wait: Duration.Duration
+  readonly failure: string | null
+  readonly isOutage: boolean
 }
 
 /** A task that this replica has claimed. `claim` identifies the attempt. `attempts` is the number of the attempt, from 1. */
@@ -30,6 +40,8 @@ export interface ClaimedTask {
   readonly isExpired: boolean
   /** True if the batch of the task was cancelled. */
   readonly isCancelled: boolean
+  /** True if the register of the member state is down and no other task of it may be tried before this one is released. */
+  readonly isProbe: boolean
   /** Data of the event that accepted a single validation; null for an item of a batch. */
   readonly accepted: string | null
 }
@@ -57,11 +69,8 @@ export class TaskQueue extends Context.Service<
     readonly claim: (slots: ReadonlyArray<TaskSlots>) => Effect.Effect<ReadonlyArray<ClaimedTask>, StoreUnavailable>
     /** Extends the leases of the tasks. */
     readonly keep: (tasks: ReadonlyArray<ClaimedTask>) => Effect.Effect<void, StoreUnavailable>
-    /**
-     * Releases a task and makes it due again after `wait`. `failure` is the reason, such as `vies:MS_UNAVAILABLE`. If it is null,
-     * the task keeps its last reason.
-     */
-    readonly defer: (task: ClaimedTask, wait: Duration.Duration, failure: string | null) => Effect.Effect<void, StoreUnavailable>
+    /** Releases a task until its next attempt. */
+    readonly defer: (task: ClaimedTask, deferral: Deferral) => Effect.Effect<void, StoreUnavailable>
     /**
      * Finds up to 1,000 tasks that wait for quota and whose API key has quota again. Makes these tasks due and returns their
      * number. Each call continues after the last API key of the previous call.

@@ -109,9 +109,9 @@ export const documentOf = (
         ...(reference === null ? {} : { reference })
       }
 
-/** Delays after the first three attempts. */
-const waits = [Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
-/** Delay after the fourth and each later attempt during an outage. Also the longest Retry-After of a pending validation. */
+/** Delays after the first four attempts. */
+const waits = [Duration.seconds(5), Duration.seconds(30), Duration.minutes(2), Duration.minutes(10)]
+/** Delay after the fifth and each later attempt. Also the longest Retry-After of a pending validation. */
 export const longestWait = Duration.minutes(30)
 /** Delay after an attempt in which every source rejected the question. VIES bans clients that send many such questions. */
 const waitAfterRejection = Duration.days(1)

@@ -41,14 +41,14 @@ export interface SourceStatus {
 
 /**
  * Tells whether VAT IDs with a prefix can be validated. `state` is `degraded` if only the BZSt can validate them. `sinceMs` is
- * the time at which this replica observed the last change, in milliseconds since 1970. `isHalfOpen` is true while the next call
- * of VIES decides whether the register answers again.
+ * the time at which this replica observed the last change, in milliseconds since 1970. `answeredMs` is the time of the newest
+ * answer of a source on the monotonic clock; null before the first answer.
  */
 export interface MemberStateStatus {
   readonly prefix: string
   readonly state: SourceState
   readonly sinceMs: number
-  readonly isHalfOpen: boolean
+  readonly answeredMs: number | null
 }
 
 export interface SourcesStatus {

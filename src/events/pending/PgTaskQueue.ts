@@ -8,7 +8,14 @@ import { Plans } from "#domain/callers/PlanLimits.ts"
 import { billingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { closingId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
-import { type AcceptedTask, type ClaimedTask, type TaskEnd, type TaskSlots, TaskQueue } from "#domain/pending/TaskQueue.ts"
+import {
+  type AcceptedTask,
+  type ClaimedTask,
+  type Deferral,
+  type TaskEnd,
+  type TaskSlots,
+  TaskQueue
+} from "#domain/pending/TaskQueue.ts"
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
@@ -35,6 +42,7 @@ const Claimed = Schema.Struct({
   attempts: Schema.Int,
   is_expired: Schema.Boolean,
   is_cancelled: Schema.NullOr(Schema.Boolean),
+  is_probe: Schema.Boolean,
   accepted: Schema.NullOr(Schema.String)
 })
 
@@ -48,13 +56,13 @@ const makeSchedule = Effect.gen(function* () {
       claim: Schema.String,
       states: Schema.Array(Schema.String),
       slots: Schema.Array(Schema.Int),
-      wake: Schema.Array(Schema.NullOr(Schema.Int))
+      answers: Schema.Array(Schema.NullOr(Schema.Int))
     }),
     Result: Claimed,
-    execute: ({ claim, slots, states, wake }) => sql`SELECT ${sql.literal(Object.keys(Claimed.fields).join(", "))}
+    execute: ({ answers, claim, slots, states }) => sql`SELECT ${sql.literal(Object.keys(Claimed.fields).join(", "))}
       FROM vatproof.claim_tasks(${logId}::smallint, ${claim}::uuid, ${leaseMs}, ${sqlArray(states, elementType.text)},
         ${sqlArray(slots, elementType.int4)}, ${sqlArray(
-          wake.map((ms) => (ms === null ? null : BigInt(ms))),
+          answers.map((ms) => (ms === null ? null : BigInt(ms))),
           elementType.int8
         )})`
   })
@@ -62,8 +70,8 @@ const makeSchedule = Effect.gen(function* () {
   const claim = Effect.fnUntraced(function* (requested: ReadonlyArray<TaskSlots>) {
     const claim = crypto.uuidV7()
     const [states, slots] = [requested.map(({ memberState }) => memberState), requested.map(({ slots }) => slots)]
-    const wake = requested.map(({ wakeMs }) => wakeMs)
-    const rows = yield* findClaimed({ claim, states, slots, wake }).pipe(QueryPolicy.withRetry("0 millis"))
+    const answers = requested.map(({ answerMs }) => answerMs)
+    const rows = yield* findClaimed({ claim, states, slots, answers }).pipe(QueryPolicy.withRetry("0 millis"))
     return rows.map((row): ClaimedTask => ({
       taskId: row.task_id,
       claim,
@@ -76,6 +84,7 @@ const makeSchedule = Effect.gen(function* () {
       attempts: row.attempts,
       isExpired: row.is_expired,
       isCancelled: row.is_cancelled ?? false,
+      isProbe: row.is_probe,
       accepted: row.accepted
     }))
   })
@@ -95,9 +104,9 @@ const makeSchedule = Effect.gen(function* () {
     )
   }
 
-  const defer = ({ claim, taskId }: ClaimedTask, wait: Duration.Duration, failure: string | null) =>
+  const defer = ({ claim, taskId }: ClaimedTask, { failure, isOutage, wait }: Deferral) =>
     sql`SELECT vatproof.defer_task(${logId}::smallint, ${taskId}::uuid, ${claim}::uuid, ${BigInt(Math.round(Duration.toMillis(wait)))},
-      ${failure})`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
+      ${failure}, ${isOutage})`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
 
   return { claim, keep, defer }
 })

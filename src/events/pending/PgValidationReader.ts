@@ -40,13 +40,18 @@ const Row = Schema.Struct({
   expires_at: Schema.DateTimeUtcFromDate,
   state: ValidationState,
   closed_by: Schema.NullOr(Schema.BigInt),
-  due_at: Schema.DateTimeUtcFromDate,
+  next_attempt_at: Schema.DateTimeUtcFromDate,
   attempts: Schema.Int,
   failure: Schema.NullOr(Schema.String)
 })
 type Row = typeof Row.Type
 
 const columns = Object.keys(Row.fields).join(", ")
+/** The columns in a query of vatproof.tasks itself. */
+const columnsOfTable = columns.replace(
+  "next_attempt_at",
+  "vatproof.next_attempt(member_state, claim, due_at, attempted_at, attempts) AS next_attempt_at"
+)
 const columnsOf = (alias: string) =>
   Object.keys(Row.fields)
     .map((name) => `${alias}.${name}`)
@@ -174,7 +179,7 @@ const makeQueries = Effect.gen(function* () {
         ...(referenceHash === null ? [] : [sql`t.reference_hash = ${referenceHash}`])
       ]
       return sql`SELECT ${sql.literal(columnsOf("t"))} FROM unnest(${sqlArray(states, elementType.text)}) AS s(state) CROSS JOIN LATERAL (
-          SELECT ${sql.literal(columns)} FROM vatproof.tasks t
+          SELECT ${sql.literal(columnsOfTable)} FROM vatproof.tasks t
           WHERE ${sql.and([sql`t.key_id = ${keyId}::uuid AND t.batch_id IS NULL`, sql`t.state = s.state COLLATE "C"`, sql`t.position < ${BigInt(before)}`, ...filter])}
           ORDER BY t.position DESC LIMIT ${limit}) AS t
         ORDER BY t.position DESC LIMIT ${limit}`
@@ -198,7 +203,7 @@ const summaryOf = (row: Row): ValidationSummary => ({
   expiresAt: row.expires_at,
   attempts: row.attempts,
   lastFailure: failureOf(row.failure),
-  nextAttemptAt: DateTime.min(row.due_at, row.expires_at)
+  nextAttemptAt: DateTime.min(row.next_attempt_at, row.expires_at)
 })
 
 /** Returns true if the event accepted the task of the row. Compares texts of canonical JSON, like `isClosedBy`. */

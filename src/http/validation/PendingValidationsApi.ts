@@ -64,7 +64,7 @@ const open = {
 const PendingValidation = Schema.Struct({
   ...open,
   status: Schema.Literal("pending"),
-  next_attempt_at: Timestamp
+  next_attempt_at: Timestamp.annotate({ description: "Earliest time of the next attempt" })
 }).annotate({
   identifier: "PendingValidation",
   description: "A validation that waits for an answer. It has no verdict yet, so `valid` is absent"
@@ -95,7 +95,7 @@ const ValidationSummary = Schema.Struct({
   ...open,
   status: ValidationState,
   next_attempt_at: Schema.NullOr(Timestamp).annotate({
-    description: "Time of the next attempt; null if the validation is not pending"
+    description: "Earliest time of the next attempt; null if the validation is not pending"
   })
 }).annotate({ identifier: "ValidationSummary" })
 

@@ -24,7 +24,7 @@ export const layer = Layer.effect(
       vies: yield* ResilientSource.make({
         source: "vies",
         ask: vies.check,
-        probe: Effect.filterOrFail(vies.status, (status) => status.available, SourceProbes.saysUnavailable),
+        probe: Effect.filterOrFail(vies.available, (available) => available, SourceProbes.saysUnavailable),
         concurrentPerMemberState,
         // German VAT IDs have a short timeout, because their register is fast and the BZSt is the fallback. Some other registers
         // take 16 s (measured 2026-11).

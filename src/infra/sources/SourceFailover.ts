@@ -4,6 +4,7 @@ import { memberStates } from "#domain/vat/MemberStates.ts"
 import { type LookUp, type MemberStateStatus, Sources, SourcesUnavailable } from "#domain/vat/Sources.ts"
 import { isGerman, type VatId } from "#domain/vat/VatId.ts"
 import type { Attempt, SourceFailure } from "#domain/vat/Verdict.ts"
+import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import { whenSampled } from "#domain/kernel/WhenSampled.ts"
 import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
@@ -16,7 +17,10 @@ export interface SourceFailoverOptions {
   readonly replica: string
 }
 
-/** Maximum number of attempts at VIES in one look-up. The BZSt gets one attempt, because it asks clients not to retry at once. */
+/**
+ * Maximum number of attempts at VIES in one look-up. A background look-up makes one, because its task is tried again. The BZSt gets
+ * one attempt, because it asks clients not to retry at once.
+ */
 const viesAttempts = 3
 /** The pauses between the attempts start at 150 ms, double each time, and vary by ±20 %. */
 const pauses = Schedule.exponential("150 millis").pipe(Schedule.jittered)
@@ -28,6 +32,8 @@ const germany = "DE"
 
 const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   const guarded = yield* ResilientSources
+  /** The time of the newest answer about each member state, on the monotonic clock. */
+  const answered = new Map<string, number>()
 
   const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
 
@@ -39,7 +45,8 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
     const isShared = requester === null
     const bzstRequester = requesterAtBzst(question)
     const asksVies = retried(
-      SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared, isBackground }), record)
+      SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared, isBackground }), record),
+      isBackground ? 1 : viesAttempts
     )
     const asksBzst = Effect.suspend(() => {
       const asks = guarded.bzst.ask({ vatId, requester: bzstRequester, isShared })
@@ -52,6 +59,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
         unavailable(question, attempts, failure._tag === "SourceFailure" ? (failure.retry_after_s ?? 0) : 0)
       )
     )
+    answered.set(vatId.memberState.prefix, yield* monotonicMs)
     return { answer, attempts }
   }, whenSampled("Sources.lookUp"))
 
@@ -65,12 +73,12 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
   /** Returns the state of look-ups for one member state. The BZSt is a fallback for Germany only. */
   const memberStateStatus = Effect.fnUntraced(function* (prefix: string): Effect.fn.Return<MemberStateStatus> {
     const vies = yield* guarded.vies.register(prefix)
-    const isHalfOpen = vies.state === "degraded"
-    if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies, isHalfOpen }
+    const answeredMs = answered.get(prefix) ?? null
+    if (vies.state === "operational" || prefix !== germany) return { prefix, ...vies, answeredMs }
     const bzst = yield* guarded.bzst.register(prefix)
     return bzst.state === "unavailable"
-      ? { prefix, state: vies.state, sinceMs: Math.max(vies.sinceMs, bzst.sinceMs), isHalfOpen }
-      : { prefix, state: "degraded", sinceMs: vies.sinceMs, isHalfOpen }
+      ? { prefix, state: vies.state, sinceMs: Math.max(vies.sinceMs, bzst.sinceMs), answeredMs }
+      : { prefix, state: "degraded", sinceMs: vies.sinceMs, answeredMs }
   })
 
   const status = Effect.gen(function* () {
@@ -92,8 +100,8 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
 })
 
 /** Retries an attempt at VIES if its failure may end within a second (`soon`). */
-const retried = <A>(attempt: Effect.Effect<A, SourceFailure>) =>
-  Effect.retry(attempt, { schedule: pauses, times: viesAttempts - 1, while: ({ retry }) => retry === "soon" })
+const retried = <A>(attempt: Effect.Effect<A, SourceFailure>, maxAttempts: number) =>
+  Effect.retry(attempt, { schedule: pauses, times: maxAttempts - 1, while: ({ retry }) => retry === "soon" })
 
 const whyNotBzst = ({ mayFallBack, vatId }: LookUp, requester: VatId | null) => {
   if (!isGerman(vatId)) return ""

@@ -6,7 +6,6 @@
  */
 import { Context, Effect, Layer, Option, Result, Schema, type Duration } from "effect"
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
-import { memberStates } from "#domain/vat/MemberStates.ts"
 import { normalise, type VatId } from "#domain/vat/VatId.ts"
 import type { Answer, SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
@@ -21,26 +20,20 @@ export interface Question {
   readonly isBackground?: boolean
 }
 
-/** The availability that VIES reports for itself, and for each register by VAT prefix. Null means unknown. */
-export interface Status {
-  readonly available: boolean
-  readonly memberStates: ReadonlyMap<string, boolean | null>
-}
-
 /**
  * `check` queries one VAT ID. If VIES rejects the requester, `check` repeats the query without a requester; that answer has no
- * consultation number. `status` queries the availability. Each ends within the layer's timeout.
+ * consultation number. `available` returns the availability that VIES reports for itself. Each ends within the layer's timeout.
  */
 export class Vies extends Context.Service<
   Vies,
   {
     readonly check: (question: Question) => Effect.Effect<Answer, SourceFailure>
-    readonly status: Effect.Effect<Status, SourceFailure>
+    readonly available: Effect.Effect<boolean, SourceFailure>
   }
 >()("vatproof/infra/sources/Vies") {}
 
 /**
- * `timeout` bounds a whole `check` or `status`. Some registers take 16 seconds to answer, and a call that hangs takes 30 seconds.
+ * `timeout` bounds a whole `check` or `available`. Some registers take 16 seconds to answer, and a call that hangs takes 30 seconds.
  * `spend` counts a question before VIES is called, and fails if the daily budget is used up.
  */
 export interface Options {
@@ -71,9 +64,11 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return http.within(answerEvenWithoutRequester)
   }
 
-  const status = Effect.flatMap(http.get("/check-status"), (exchange) => Effect.fromResult(readStatus(exchange)))
+  const available = Effect.flatMap(http.get("/check-status"), (exchange) =>
+    Effect.fromResult(Result.map(successful(exchange, decodeStatus), ({ vow }) => vow.available))
+  )
 
-  return Vies.of({ check, status })
+  return Vies.of({ check, available })
 })
 
 export const layer = (options: Options): Layer.Layer<Vies, never, Dispatcher> => Layer.effect(Vies, make(options))
@@ -132,27 +127,9 @@ const readAnswer = (question: Question, exchange: SourceHttp.Exchange): Result.R
   })
 }
 
-const StatusInformationResponse = Schema.Struct({
-  vow: Schema.Struct({ available: Schema.Boolean }),
-  countries: Schema.Array(Schema.Struct({ countryCode: Schema.String, availability: Schema.String }))
-})
+/** VIES also reports the availability of each register. It is not read, because it says "Available" while the register refuses. */
+const StatusInformationResponse = Schema.Struct({ vow: Schema.Struct({ available: Schema.Boolean }) })
 const decodeStatus = Schema.decodeUnknownOption(StatusInformationResponse)
-
-const readStatus = (exchange: SourceHttp.Exchange): Result.Result<Status, SourceFailure> =>
-  Result.map(successful(exchange, decodeStatus), ({ vow, countries }) => ({
-    available: vow.available,
-    memberStates: new Map(
-      countries
-        .filter(({ countryCode }) => memberStates.has(countryCode))
-        .map(({ countryCode, availability }) => [countryCode, availabilities.get(availability) ?? null])
-    )
-  }))
-
-/** `Monitoring Disabled` and unknown words mean that the availability is unknown. */
-const availabilities: ReadonlyMap<string, boolean> = new Map([
-  ["Available", true],
-  ["Unavailable", false]
-])
 
 const ErrorWord = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/u))
 /** The bodies of error responses: an envelope, or the fields of VIES' GET interface. */

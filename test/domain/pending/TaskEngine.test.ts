@@ -47,7 +47,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number, batchId: string | 
       memberState: "DE",
       attempts: attempts.get(taskId) ?? 1
     }
-    return { ...owner, ...task, isExpired: false, isCancelled: false, accepted: null }
+    return { ...owner, ...task, isExpired: false, isCancelled: false, isProbe: false, accepted: null }
   }
   const queue = Layer.succeed(
     TaskQueue,
@@ -62,7 +62,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number, batchId: string | 
         }),
       keep: () => Effect.void,
       resume: Effect.succeed(0),
-      defer: ({ taskId }, wait) =>
+      defer: ({ taskId }, { wait }) =>
         Effect.sync(() => void waiting.push({ taskId, dueMs: clock.currentTimeMillisUnsafe() + Duration.toMillis(wait) })),
       accepted: () =>
         Effect.succeed({
@@ -139,7 +139,7 @@ const operational = { state: "operational", answers: true, latencyMs: 1_000, las
 const status: SourcesStatus = {
   vies: operational,
   bzst: operational,
-  memberStates: [{ prefix: vatId.memberState.prefix, state: "operational", sinceMs: 0, isHalfOpen: false }],
+  memberStates: [{ prefix: vatId.memberState.prefix, state: "operational", sinceMs: 0, answeredMs: null }],
   active: "vies",
   failoverActive: false
 }

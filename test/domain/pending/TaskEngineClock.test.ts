@@ -20,7 +20,7 @@ it.effect("the task engine claims tasks again after their register's recovery, e
   const status = Effect.sync(() => ({
     vies,
     bzst: vies,
-    memberStates: [{ prefix: "SE", state, sinceMs: 0, isHalfOpen: false }],
+    memberStates: [{ prefix: "SE", state, sinceMs: 0, answeredMs: null }],
     active: "vies" as const,
     failoverActive: false
   }))

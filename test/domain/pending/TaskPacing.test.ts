@@ -1,9 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as TaskPacing from "#domain/pending/TaskPacing.ts"
 
-const status = (state: "operational" | "degraded" | "unavailable") => [
-  { prefix: "SE", state, sinceMs: 0, isHalfOpen: state === "degraded" }
-]
+const status = (state: "operational" | "degraded" | "unavailable") => [{ prefix: "SE", state, sinceMs: 0, answeredMs: 1_000 }]
 const claimed = (count: number, memberState = "SE") =>
   Array.from({ length: count }, (_, index) => ({
     taskId: `${index}`,
@@ -17,16 +15,14 @@ const claimed = (count: number, memberState = "SE") =>
     attempts: 1,
     isExpired: false,
     isCancelled: false,
+    isProbe: false,
     accepted: null
   }))
 
-/**
- * Returns two numbers for Sweden: its free slots, and the milliseconds since the last attempt after which a task is claimed before it is
- * due. Returns null without a free slot.
- */
+/** Returns two numbers for Sweden: its free slots, and the age of its newest answer. Returns null without a free slot. */
 const placesOf = (pacing: ReturnType<typeof TaskPacing.make>, nowMs: number) => {
   const slots = pacing.slots(nowMs).find(({ memberState }) => memberState === "SE")
-  return slots === undefined ? null : [slots.slots, slots.wakeMs]
+  return slots === undefined ? null : [slots.slots, slots.answerMs]
 }
 
 describe("TaskPacing", () => {
@@ -35,7 +31,7 @@ describe("TaskPacing", () => {
     pacing.observe(status("unavailable"), 0)
     assert.isNull(placesOf(pacing, 0))
     pacing.observe(status("degraded"), 1_000)
-    assert.deepStrictEqual(placesOf(pacing, 1_000), [1, 5_000])
+    assert.deepStrictEqual(placesOf(pacing, 1_000), [1, 0])
     pacing.claimed(claimed(1))
     assert.isNull(placesOf(pacing, 1_000))
   })
@@ -74,12 +70,13 @@ describe("TaskPacing", () => {
     assert.deepStrictEqual(states(), all)
   })
 
-  it("claims tasks before they are due after a register's recovery, until a claim finds fewer tasks than it requested", () => {
+  it("runs two tasks at once again after a time without tasks", () => {
     const pacing = TaskPacing.make()
-    pacing.observe(status("unavailable"), 0)
     pacing.observe(status("operational"), 1_000)
-    assert.deepStrictEqual(placesOf(pacing, 4_000), [2, 3_000])
-    pacing.claimed(claimed(1))
-    assert.deepStrictEqual(placesOf(pacing, 5_000), [1, null])
+    pacing.claimed(claimed(2))
+    for (let task = 0; task < 2; task += 1) pacing.ended("SE", true)
+    assert.deepStrictEqual(placesOf(pacing, 4_000), [4, 3_000])
+    pacing.claimed([])
+    assert.deepStrictEqual(placesOf(pacing, 5_000), [2, 4_000])
   })
 })

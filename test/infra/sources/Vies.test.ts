@@ -223,38 +223,16 @@ describe("a query to VIES", () => {
   })
 })
 
-describe("the status of VIES", () => {
+describe("the availability of VIES", () => {
   const statusOf = (status: number, body: unknown) =>
     Effect.gen(function* () {
       const standIn = yield* StandIn.StandIn
       yield* standIn.next(StandIn.answer(status, body))
-      return yield* (yield* Vies.Vies).status
+      return yield* (yield* Vies.Vies).available
     }).pipe(Effect.provide(parts))
 
-  const country = (countryCode: string, availability: string) => ({ countryCode, availability })
-
-  it.effect("states for each register whether it is available, or null if VIES does not monitor it", function* () {
-    const status = yield* statusOf(200, {
-      vow: { available: true },
-      countries: [
-        country("DE", "Available"),
-        country("EL", "Unavailable"),
-        country("FR", "Monitoring Disabled"),
-        country("IT", "Elsewhere"),
-        country("XI", "Available")
-      ]
-    })
-    assert.isTrue(status.available)
-    assert.deepStrictEqual(
-      [...status.memberStates],
-      [
-        ["DE", true],
-        ["EL", false],
-        ["FR", null],
-        ["IT", null],
-        ["XI", true]
-      ]
-    )
+  it.effect.each([true, false])("is %s if VIES reports this", function* (available) {
+    assert.strictEqual(yield* statusOf(200, { vow: { available }, countries: [] }), available)
   })
 
   it.effect("is reported as a failure if VIES sends an error or an unexpected body", function* () {
