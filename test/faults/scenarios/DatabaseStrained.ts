@@ -87,7 +87,7 @@ export const diskSlow = Effect.gen(function* () {
   })
   const durations = report.outcomes.filter(({ phase }) => phase === "fault").map(({ durationMs }) => durationMs)
   const median = durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)] ?? 0
-  return Scenario.withClaims(report, Scenario.allSucceeded(report), {
+  return Scenario.withClaims(report, Scenario.succeededOrRejected(report), Scenario.rejectedWithin(report, rejectionMs), {
     statement: `the fault had an effect: half of the requests took ${median} ms or more`,
     holds: median >= 300
   })
