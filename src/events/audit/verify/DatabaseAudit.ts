@@ -237,12 +237,15 @@ const extentOf = (
     if (size > signedInDatabase)
       findings.add(
         size - 1,
-        `the checkpoint in ${keptAt} has ${size} events, but the database has only ${signedInDatabase} signed events`
+        `the checkpoint in ${keptAt} has ${size} events, but the database has only ${signedInDatabase} signed events: ${olderState}`
       )
   }
   const signed = Math.max(signedInDatabase, ...kept.map(({ size }) => size))
   return { kept, signed, end: Math.max(head, signed) }
 }
+
+const olderState =
+  "it was restored to an earlier state, or an attacker cut events off. After a restore of yours, verify it with a checkpoint from before that state, then run vatproof notary adopt"
 
 const isSame = (hash: Hash, other: Hash | undefined) => other !== undefined && equalHashes(hash, other)
 
