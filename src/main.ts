@@ -3,7 +3,7 @@
 import "#infra/server/HeapPolicy.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Predicate, type Runtime } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Predicate, Runtime } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { CliError } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
@@ -59,11 +59,12 @@ const interrupted = 130
 
 /**
  * Sets the exit code. A signal ends the service with code 0, even if output was lost. A signal ends any other command with code 130,
- * because its work, for example a verification, is incomplete.
+ * because its work, for example a verification, is incomplete. An error may have its own exit code; all others end with code 1.
  */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return onExit(isService ? 0 : interrupted)
-  onExit(Exit.isSuccess(exit) && outputError.current === null ? 0 : 1)
+  if (Exit.isFailure(exit)) return onExit(Runtime.getErrorExitCode(Cause.squash(exit.cause)))
+  onExit(outputError.current === null ? 0 : 1)
 }
 
 const logs = Layer.unwrap(

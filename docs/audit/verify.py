@@ -2,6 +2,9 @@
 import base64, hashlib, json, pathlib, subprocess, sys, tempfile
 (folder, key, *receipts), sha = sys.argv[1:], lambda data: hashlib.sha256(data).digest()
 def read(*path): return pathlib.Path(folder, *path).read_bytes().decode()
+def lines(*path):
+    with open(pathlib.Path(folder, *path), encoding="utf-8", newline="\n") as file:
+        for line in file: yield check(line.endswith("\n"), f"end of {path[-1]}") and line[:-1]
 def canonical(value): return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 def check(holds, finding): return holds or sys.exit(f"WRONG: {finding}")
 def split(size): return 1 << (size - 1).bit_length() - 1  # The largest power of two below the size.
@@ -27,14 +30,19 @@ def climb(at, size, leaf, path):
     if at < split(size): return sha(b"\1" + climb(at, split(size), leaf, path[:-1]) + path[-1])
     return sha(b"\1" + path[-1] + climb(at - split(size), size - split(size), leaf, path[:-1]))
 first, end, size, before, after = map(json.loads(read("manifest.json")).get, ("from", "to", "size", "before", "after"))
-(events, leaves), left_out = zip(*map(event_and_leaf, read("events.ndjson").split("\n")[:-1])), map(base64.b64decode, before + after)
-check(read("leaves.txt") == "".join(f"{at} {leaf.hex()}\n" for at, leaf in zip(range(first, end), leaves)), "leaves.txt")
-check(len(leaves) == end - first and signed(read("checkpoint")) == (size, tree(0, size)) and not list(left_out), "root")
-digests = {str(event["position"]): event["data"].get("personal_sha256") for event in events}
-documents = read("personal", "documents.txt").split("\n")[:-1] if pathlib.Path(folder, "personal").exists() else []
-for at, text in (line.split(" ", 1) for line in documents): check(text == "erased" or sha(text.encode()).hex() == digests[at], f"document of {at}")
+leaves, digests, count, left_out, leaf_lines = [], {}, 0, map(base64.b64decode, before + after), lines("leaves.txt")
+for at, line in enumerate(lines("events.ndjson"), first):  # One line at a time: the memory has only leaves and digests.
+    event, leaf = event_and_leaf(line)
+    check(next(leaf_lines, None) == f"{at} {leaf.hex()}", "leaves.txt")
+    leaves.append(leaf)
+    if digest := event["data"].get("personal_sha256"): digests[event["position"]] = bytes.fromhex(digest)
+check(next(leaf_lines, None) is None and len(leaves) == end - first, "leaves.txt")
+check(signed(read("checkpoint")) == (size, tree(0, size)) and not list(left_out), "root")
+for line in lines("personal", "documents.txt") if pathlib.Path(folder, "personal").exists() else []:
+    (at, text), count = line.split(" ", 1), count + 1
+    check(text == "erased" or sha(text.encode()) == digests.get(int(at)), f"document of {at}")
 for receipt in receipts:
     (event, leaf), text = event_and_leaf(read("receipts", f"{receipt}.json").rstrip("\n")), read("proofs", f"{receipt}.tlog-proof")
     (size, root), path = signed(text.split("\n\n", 1)[1]), [base64.b64decode(line) for line in text.split("\n\n")[0].split("\n")[1:] if " " not in line]
     check(climb(event["position"], size, leaf, path) == root and event["data"]["receipt"]["receipt_id"] == receipt, f"proof of {receipt}")
-print(f"Right: {len(leaves)} leaves, root, signature, {len(documents)} personal documents and the proofs of {len(receipts)} receipts")
+print(f"Right: {len(leaves)} leaves, root, signature, {count} personal documents and the proofs of {len(receipts)} receipts")

@@ -1,5 +1,5 @@
 /** `vatproof audit verify`: verifies the database, an export or one proof. */
-import { Effect, FileSystem, Option, Path, Schema } from "effect"
+import { Effect, FileSystem, Option, Path, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Operator from "#app/layers/Operator.ts"
 import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
@@ -23,6 +23,13 @@ import { type Extent, leftOutJson, leftOutSentence } from "#app/commands/ExportE
 
 /** The verification found defects in the log. The command then ends with exit code 1. */
 class LogAltered extends Schema.TaggedError<LogAltered>()("LogAltered", { message: Schema.String }) {}
+
+/** The verification found no defect, but it did not compare a checkpoint of --checkpoint. */
+class CheckpointNotCompared extends Schema.TaggedError<CheckpointNotCompared>()("CheckpointNotCompared", {
+  message: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = 2
+}
 
 /** Maximum number of findings in the text output. With --json the command prints up to a thousand findings. */
 const maxShown = 50
@@ -172,8 +179,10 @@ const verifyExport = Effect.fnUntraced(
       witnesses: witnesses.length,
       extent: report.extent
     })
-    for (const at of report.uncompared)
-      yield* remark(`The checkpoint in ${at} was not compared, because its last event is not in the export.`)
+    const wordsOf = (at: string) => `The checkpoint in ${at} was not compared, because its last event is not in the export`
+    for (const at of report.uncompared.filter((other) => !checkpoint.includes(other))) yield* remark(`${wordsOf(at)}.`)
+    const requested = report.uncompared.filter((at) => checkpoint.includes(at))
+    if (requested.length > 0) return yield* new CheckpointNotCompared({ message: requested.map(wordsOf).join("; ") })
   },
   Effect.provideService(Crypto, pureCrypto)
 )
@@ -291,7 +300,7 @@ export const verify = Command.make(
 ).pipe(
   Command.withDescription(
     "Prove that nothing was changed: recompute leaves and tree, verify the signatures, and compare personal documents and every projection " +
-      "with the events. Prints the position of each defect, and ends with exit code 1 if there is one. The service may run meanwhile"
+      "with the events. Prints the position of each defect, and ends with exit code 1 if there is one, or with 2 if a given checkpoint could not be compared. The service may run meanwhile"
   ),
   Command.withShortDescription("Prove that nothing was changed"),
   Command.withExamples([

@@ -78,6 +78,13 @@ const show = Command.make(
   ])
 )
 
+/** Documents on legal hold were not erased. The other documents are. */
+class DocumentsHeld extends Schema.TaggedError<DocumentsHeld>()("DocumentsHeld", { held: Schema.Int }) {
+  override get message() {
+    return `${this.held} personal documents are on legal hold and were not erased`
+  }
+}
+
 const erase = Command.make(
   "erase",
   { subject, reason, by, json },
@@ -92,17 +99,16 @@ const erase = Command.make(
         ({ position, retain_until }) => erased.has(Number(position)) && DateTime.isGreaterThan(retain_until, now)
       )
       const held = before.filter((row) => row.is_held).length
-      const words = `${erased.size} personal documents are erased. Their events, proofs and receipt numbers stay.${
-        held === 0 ? "" : ` ${held} documents are on legal hold and were not erased.`
-      }${early.length === 0 ? "" : `\n${early.length} of the erased documents were still in their retention period.`}`
+      const words = `${erased.size} personal documents are erased. Their events, proofs and receipt numbers stay.${early.length === 0 ? "" : `\n${early.length} of the erased documents were still in their retention period.`}`
       yield* print(flags.json, { erased: [...erased], held, before_retention_ended: early.length }, words)
+      if (held > 0) return yield* new DocumentsHeld({ held })
     },
     operate,
     asOperator
   )
 ).pipe(
   Command.withDescription(
-    "Erase the personal documents about a VAT ID, of a receipt or of an account. The events and their proofs stay. Documents on legal hold stay too"
+    "Erase the personal documents about a VAT ID, of a receipt or of an account. The events and their proofs stay. Documents on legal hold stay too, and the command then ends with exit code 1"
   ),
   Command.withShortDescription("Erase personal documents"),
   Command.withExamples([

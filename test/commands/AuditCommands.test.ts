@@ -2,7 +2,8 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } fr
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { command, commandJson } from "#test/support/CommandLine.ts"
+import { texts } from "#test/support/Batches.ts"
+import { command, commandJson, spawned } from "#test/support/CommandLine.ts"
 import { invalidities } from "#test/support/ContentModels.ts"
 import { carrying, edit, Exported, file, first, key, testLayer, verify } from "#test/support/ExportedLog.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -66,6 +67,19 @@ layer(testLayer, { excludeTestServices: true })("`vatproof audit`", (it) => {
     }
   })
 
+  it.effect("exports tables of validations and receipts whose units sum to the units of all events", function* () {
+    const { directory } = yield* Exported
+    const unitsIn = (name: string) => {
+      const [header = "", ...rows] = file(directory, name).text.trimEnd().split("\r\n")
+      const column = header.split(";").indexOf('"units"')
+      // Quoted cells may contain a semicolon.
+      const cellsOf = (row: string) => [...row.matchAll(/(?:^|;)("(?:[^"]|"")*"|[^;]*)/gu)].map(([, cell]) => cell)
+      return rows.reduce((sum, row) => sum + Number(cellsOf(row)[column]), 0)
+    }
+    assert.strictEqual(unitsIn("events.csv"), 11)
+    assert.strictEqual(unitsIn("verifications.csv") + unitsIn("receipts.csv"), 11)
+  })
+
   it.effect("exports the events of a period, and verifies that export with the checkpoint of the whole log", function* () {
     const { folder } = yield* Exported
     const sql = yield* SqlClient.SqlClient
@@ -93,6 +107,16 @@ layer(testLayer, { excludeTestServices: true })("`vatproof audit`", (it) => {
     assert.deepStrictEqual(yield* verify(out), { ok: true, findings: [] })
     const { output } = yield* command("audit", "verify", "--export", out, "--key", key)
     assert.include(output, `The export leaves out ${part.from} earlier and ${part.size - part.to} later signed events.`)
+    // The checkpoint of the new log covers only events before the period.
+    const [note = ""] = yield* texts("SELECT note AS text FROM vatproof.checkpoints ORDER BY size LIMIT 1")
+    const kept = join(folder, "first checkpoint")
+    writeFileSync(kept, note)
+    const uncompared = yield* spawned({}, "audit", "verify", "--export", out, "--key", key, "--checkpoint", kept)
+    assert.strictEqual(uncompared.code, 2)
+    assert.match(
+      uncompared.stderr,
+      /vatproof: The checkpoint in .*first checkpoint was not compared, because its last event is not in/u
+    )
     // A manifest with a longer period than the exported one would hide that events are left out.
     for (const [bound, moment, position] of [
       ["recorded_from", '"2020-01-01T00:00:00.000Z"', part.from - 1],

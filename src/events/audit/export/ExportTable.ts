@@ -244,7 +244,8 @@ const receipts: ExportTable = {
     text("bzst_request_id", "Kennung der Anfrage beim Bundeszentralamt", at("receipt", "bzst_request_id")),
     text("bzst_status", "Status laut Bundeszentralamt", at("answer", "code")),
     text("bzst_answered_at", "Zeitpunkt der Antwort laut Bundeszentralamt (UTC)", at("answer", "answered_at")),
-    ...ofKey
+    ...ofKey,
+    units
   ]
 }
 
