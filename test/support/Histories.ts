@@ -98,7 +98,15 @@ const batchOf = (
   const [first = "", ...others] = vatIds.slice(0, 3)
   const vat_ids = [first, ...others, null, first]
   const items = BatchItemsAccepted.make({ ...facts, first: 0, expires_at, vat_ids, duplicate_of: { 4: 0 } })
-  const accepted = BatchAccepted.make({ ...facts, items: 5, malformed: 1, duplicates: 1, expires_at, request_hash: null })
+  const accepted = BatchAccepted.make({
+    ...facts,
+    items: 5,
+    malformed: 1,
+    duplicates: 1,
+    chunks: [],
+    expires_at,
+    request_hash: null
+  })
   return { stream, event: accepted, also: { stream, event: items } }
 }
 

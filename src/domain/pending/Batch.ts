@@ -16,8 +16,9 @@ const batchFields = { batch_id: Schema.String, account_id: Schema.String, key_id
 
 /**
  * A batch was accepted. The id of the event is the id of the batch. Later events store the items. `malformed` counts the items
- * without a readable VAT ID, `duplicates` the items that repeat the VAT ID of an earlier item. `request_hash` is a keyed hash of
- * the items; null without an Idempotency-Key.
+ * without a readable VAT ID, `duplicates` the items that repeat the VAT ID of an earlier item. `chunks` has the SHA-256 (hex) of the
+ * `vat_ids` and `duplicate_of` of each BatchItemsAccepted, as canonical JSON. `request_hash` is a keyed hash of the items; null without an
+ * Idempotency-Key.
  */
 export const BatchAccepted = DomainEvent.define(
   "BatchAccepted",
@@ -27,6 +28,7 @@ export const BatchAccepted = DomainEvent.define(
     items: Schema.Int,
     malformed: Schema.Int,
     duplicates: Schema.Int,
+    chunks: Schema.Array(Schema.String),
     expires_at: Schema.DateTimeUtcFromString,
     request_hash: Schema.NullOr(Schema.String)
   })

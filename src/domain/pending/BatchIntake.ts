@@ -11,7 +11,7 @@ import * as VatIds from "#domain/vat/VatId.ts"
 export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
   /** The number of the first item with each VAT ID. */
   const firstItems = new Map<string, number>()
-  const counts = { chunks: 0, items: 0, malformed: 0, duplicates: 0 }
+  const counts = { items: 0, malformed: 0, duplicates: 0 }
   let buffered: ReadonlyArray<BatchItem> = []
   let hash = ""
 
@@ -27,7 +27,6 @@ export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
   const toChunk = (items: ReadonlyArray<BatchItem>): BatchChunk => {
     const rows = items.map((item, index) => classify(item, counts.items + index))
     counts.items += items.length
-    counts.chunks += 1
     hash = sha256Hex(hash + JSON.stringify(items))
     return {
       questions: {

@@ -17,7 +17,8 @@ export interface NewBatch {
   readonly batchId: string
   readonly uploadId: string
   readonly caller: KeyCaller
-  readonly chunks: number
+  /** The digest of each chunk. */
+  readonly chunks: ReadonlyArray<string>
   readonly items: number
   readonly malformed: number
   readonly duplicates: number
@@ -41,19 +42,20 @@ export interface OpenedChunk {
 export class BatchSpool extends Context.Service<
   BatchSpool,
   {
-    /** Stores the chunk number `chunk` of an upload. A repeated call has no effect. */
+    /** Stores the chunk number `chunk` of an upload, and returns its digest. A repeated call has no effect. */
     readonly keep: (
       uploadId: string,
       accountId: string,
       chunk: number,
       items: BatchChunk
-    ) => Effect.Effect<void, StoreUnavailable>
+    ) => Effect.Effect<string, StoreUnavailable>
     /** Deletes the chunks of an upload, unless the upload was accepted. */
     readonly discard: (uploadId: string) => Effect.Effect<void, StoreUnavailable>
     /** Accepts all chunks of an upload as a batch. Returns false if a batch with this id exists. */
     readonly accept: (batch: NewBatch) => Effect.Effect<boolean, StoreUnavailable>
     /**
      * Appends the next chunk of the batch whose id follows `after`, so that batches take turns. Returns null if no chunk is spooled.
+     * Sets a chunk aside, and the later chunks of its batch, if the event that accepted the batch does not bind it.
      */
     readonly openNext: (after: string) => Effect.Effect<OpenedChunk | null, StoreUnavailable>
     /**

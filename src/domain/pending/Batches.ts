@@ -48,19 +48,21 @@ const makeUpload = Effect.gen(function* () {
   const spool = yield* BatchSpool
   const { inPlace, stored } = yield* UploadPlaces.make
 
-  /** Reads all items and passes each chunk to `keep`. Returns the counts and a keyed hash of the items. */
+  /** Reads all items and passes each chunk to `keep`. Returns the counts, the digests of the chunks and a keyed hash of the items. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
     items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>,
-    keep: (chunk: BatchChunk, index: number) => Effect.Effect<void, E2>
+    keep: (chunk: BatchChunk, index: number) => Effect.Effect<string, E2>
   ) {
     const intake = BatchIntake.make(crypto)
-    let count = 0
+    const digests: Array<string> = []
     const keepAll = (chunks: ReadonlyArray<BatchChunk>) =>
-      Effect.forEach(chunks, (chunk) => keep(chunk, count++), { discard: true })
+      Effect.forEach(chunks, (chunk) => Effect.map(keep(chunk, digests.length), (digest) => digests.push(digest)), {
+        discard: true
+      })
     yield* Stream.runForEach(items, (part) => keepAll(intake.add(part)))
     const { chunks, counts, hash } = intake.end()
     yield* keepAll(chunks)
-    return { counts, requestHash: keyedHash.of("idempotency", hash) }
+    return { counts: { ...counts, chunks: digests }, requestHash: keyedHash.of("idempotency", hash) }
   })
 
   /** Accepts all items, or none if the upload fails. `isNew` is false if a batch with this id exists. */
@@ -85,7 +87,7 @@ const makeUpload = Effect.gen(function* () {
 
   /** Reads a repeated upload, whose batch exists already. Returns the hash of its items and stores nothing. */
   const hashOf = <E, R>(submission: BatchSubmission<E, R>) => {
-    const read = readAll(submission.items, () => Effect.void)
+    const read = readAll(submission.items, () => Effect.succeed(""))
     return Effect.map(inPlace(submission, read), ({ requestHash }) => requestHash)
   }
 

@@ -4,6 +4,7 @@
  */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { Integrity } from "#domain/audit/Integrity.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import {
   BatchAccepted,
@@ -17,22 +18,25 @@ import { type BatchChunk, BatchSpool, type NewBatch, type OpenedChunk } from "#d
 import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
 import { computedId } from "#domain/validation/ValidationTask.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
-import type { AppendCommand } from "#events/store/AppendCommand.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import { digestOf } from "#events/pending/ChunkDigest.ts"
+import { type AppendCommand, logId } from "#events/store/AppendCommand.ts"
+import * as Catalogue from "#events/store/Catalogue.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 
 const retryFor = "3 seconds"
 /** Maximum attempts to append a chunk while other replicas append the same chunks. */
 const maxAttempts = 4
 
+const decodeAccepted = Catalogue.decoder(BatchAccepted)
 const encodeQuestions = Schema.encodeSync(Schema.fromJsonString(BatchQuestions))
 const encodeDocument = Schema.encodeSync(Schema.fromJsonString(BatchItemsDocument))
 
 const Spooled = Schema.Struct({
   batch_id: Schema.String,
   chunk: Schema.Int,
-  account_id: Schema.String,
-  key_id: Schema.String,
-  expires_at: Schema.DateTimeUtcFromDate,
+  opened: Schema.BigInt,
+  position: Schema.NullOr(Schema.BigInt),
   is_cancelled: Schema.Boolean,
   items: Schema.fromJsonString(BatchQuestions),
   document: Schema.NullOr(Schema.fromJsonString(BatchItemsDocument))
@@ -78,10 +82,11 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     Result: Spooled,
     execute: (
       after
-    ) => sql`SELECT n.batch_id, n.chunk, n.items, n.document, b.account_id, b.key_id, b.expires_at, b.cancelled_by IS NOT NULL AS is_cancelled FROM (
+    ) => sql`SELECT n.batch_id, n.chunk, n.items, n.document, b.position, b.cancelled_by IS NOT NULL AS is_cancelled,
+        (SELECT count(*) FROM vatproof.listed l WHERE l.log_id = ${logId} AND l.list = 'batch-' || n.batch_id) AS opened FROM (
         (SELECT 0 AS turn, batch_id, chunk, items, document FROM vatproof.uploads WHERE batch_id > ${after}::uuid ORDER BY batch_id, chunk LIMIT 1)
         UNION ALL (SELECT 1, batch_id, chunk, items, document FROM vatproof.uploads WHERE batch_id IS NOT NULL ORDER BY batch_id, chunk LIMIT 1)
-      ) AS n CROSS JOIN LATERAL (SELECT account_id, key_id, expires_at, cancelled_by FROM vatproof.batches WHERE batch_id = n.batch_id LIMIT 1) AS b
+      ) AS n LEFT JOIN LATERAL (SELECT position, cancelled_by FROM vatproof.batches WHERE batch_id = n.batch_id LIMIT 1) AS b ON true
       ORDER BY n.turn LIMIT 1`
   }),
   // Deletes the row of a chunk. Deletes nothing if the document in the row was erased after this replica read it; the replica then
@@ -92,6 +97,12 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
     execute: ({ batchId, chunk, isErased }) => sql`DELETE FROM vatproof.uploads
       WHERE batch_id = ${batchId}::uuid AND chunk = ${chunk} AND (document IS NULL) = ${isErased} RETURNING chunk`
   }),
+  // Housekeeping deletes the chunks after 30 days. Until then they are evidence.
+  setAside: (
+    batchId: string,
+    chunk: number
+  ) => sql`UPDATE vatproof.uploads SET batch_id = NULL, spooled_at = now() + interval '30 days'
+      WHERE batch_id = ${batchId}::uuid AND chunk >= ${chunk}`,
   release: (batchId: string, first: number, count: number, waitMs: bigint, failure: string | null) =>
     sql`SELECT vatproof.release_items(${batchId}::uuid, ${first}::int, ${count}::int, ${waitMs}, ${failure})`,
   // Finds the first batch that was cancelled after position `after`. The single statement sees one snapshot of the database, in which
@@ -123,6 +134,7 @@ const makeAccept = Effect.gen(function* () {
       items: batch.items,
       malformed: batch.malformed,
       duplicates: batch.duplicates,
+      chunks,
       expires_at: batch.expiresAt,
       request_hash: batch.requestHash
     })
@@ -135,7 +147,7 @@ const makeAccept = Effect.gen(function* () {
     }
     const claimAll = Effect.gen(function* () {
       const claimed = yield* queries.claim({ uploadId, batchId })
-      if (claimed.length !== chunks)
+      if (claimed.length !== chunks.length)
         return yield* new StoreUnavailable({
           cause: "The upload took more than an hour, and the service has deleted some of its parts meanwhile"
         })
@@ -154,16 +166,34 @@ const makeAccept = Effect.gen(function* () {
 
 /**
  * Creates `openNext`, which appends the items of the next spooled chunk and returns the chunk. `openNext` returns null if it
- * appended no chunk.
+ * appended no chunk. It appends only a chunk that is the next one of its batch and that the signed BatchAccepted binds.
  */
 const makeOpenNext = Effect.gen(function* () {
   const crypto = yield* Crypto
   const events = yield* EventStore
+  const integrity = yield* Integrity
+  const { altered } = yield* SignedLeaves.make
   const queries = yield* makeQueries
 
+  /** Returns the event that accepted the batch of a chunk; null if it does not bind the chunk. */
+  const acceptedOf = Effect.fnUntraced(function* ({ batch_id, chunk, items, opened, position }: Spooled) {
+    const [event] = position === null ? [] : yield* events.read(Number(position), 1)
+    if (event?.event_id !== batch_id || event.type !== BatchAccepted.type || (yield* altered([event])).length > 0) return null
+    const accepted = yield* decodeAccepted(event.data)
+    return BigInt(chunk) === opened && accepted.chunks[chunk] === digestOf(crypto, items) ? accepted : null
+  })
+
+  const setAside = Effect.fnUntraced(function* ({ batch_id, chunk }: Spooled) {
+    const finding = `The spooled chunk ${chunk} of the batch ${batch_id} differs from the chunk that was accepted, so it is not opened`
+    yield* integrity.reportAltered("event", finding)
+    yield* Effect.logError(`${finding}; it stays in vatproof.uploads for 30 days without its batch`)
+    yield* queries.setAside(batch_id, chunk).pipe(QueryPolicy.withRetry(retryFor))
+    return null
+  })
+
   /** Returns the command that appends the items of a chunk. If the batch is cancelled, the same command also cancels these items. */
-  const commandOf = (row: Spooled): AppendCommand => {
-    const { account_id, batch_id, chunk, document, expires_at, is_cancelled, items, key_id } = row
+  const commandOf = (row: Spooled, { account_id, expires_at, key_id }: typeof BatchAccepted.schema.Type): AppendCommand => {
+    const { batch_id, chunk, document, is_cancelled, items } = row
     const first = chunk * batchItems.chunk
     const facts = { batch_id, account_id, key_id, first }
     const accepted = BatchItemsAccepted.make({ ...facts, expires_at, ...items }, document ?? undefined)
@@ -178,16 +208,24 @@ const makeOpenNext = Effect.gen(function* () {
     }
   }
 
-  const open = Effect.fnUntraced(function* (row: Spooled): Effect.fn.Return<OpenedChunk, ChunkTaken | StoreUnavailable> {
-    const { batch_id, chunk, document, is_cancelled, items, key_id } = row
+  const open = Effect.fnUntraced(function* (row: Spooled): Effect.fn.Return<OpenedChunk | null, ChunkTaken | StoreUnavailable> {
+    const { batch_id, chunk, document, is_cancelled, items } = row
+    const accepted = yield* acceptedOf(row)
+    if (accepted === null) return yield* setAside(row)
     const remove = Effect.gen(function* () {
       const removed = yield* queries.remove({ batchId: batch_id, chunk, isErased: document === null })
       if (removed.length === 0) return yield* new ChunkTaken({})
     }).pipe(Effect.catchTag("SchemaError", Effect.die))
     yield* events
-      .appendWith([commandOf(row)], () => remove)
+      .appendWith([commandOf(row, accepted)], () => remove)
       .pipe(Effect.catchTag("VersionConflict", Effect.die), Effect.catchTag("SqlError", QueryPolicy.refused))
-    return { batchId: batch_id, keyId: key_id, first: chunk * batchItems.chunk, isCancelled: is_cancelled, questions: items }
+    return {
+      batchId: batch_id,
+      keyId: accepted.key_id,
+      first: chunk * batchItems.chunk,
+      isCancelled: is_cancelled,
+      questions: items
+    }
   })
 
   return Effect.fn("PgBatchSpool.openNext")((after: string) =>
@@ -249,10 +287,14 @@ const cancellationOf = (
 const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
 
 const make = Effect.gen(function* () {
+  const crypto = yield* Crypto
   const queries = yield* makeQueries
   return BatchSpool.of({
     keep: (uploadId, accountId, chunk, items) =>
-      Effect.asVoid(queries.keep(uploadId, accountId, chunk, items).pipe(QueryPolicy.withRetry(retryFor))),
+      Effect.as(
+        queries.keep(uploadId, accountId, chunk, items).pipe(QueryPolicy.withRetry(retryFor)),
+        digestOf(crypto, items.questions)
+      ),
     discard: (uploadId) => Effect.asVoid(queries.discard(uploadId).pipe(QueryPolicy.withRetry(retryFor))),
     accept: yield* makeAccept,
     openNext: yield* makeOpenNext,

@@ -13,7 +13,14 @@ const [open, mixed, ended, spooled, unknown] = [1, 2, 3, 4, 5].map((number) => `
 
 const appendBatch = (batch_id: string | undefined, vat_ids: ReadonlyArray<string>) => {
   const facts = { batch_id: batch_id ?? "", account_id, key_id, expires_at: DateTime.makeUnsafe("2100-01-01T00:00:00Z") }
-  const accepted = BatchAccepted.make({ ...facts, items: vat_ids.length, malformed: 0, duplicates: 0, request_hash: null })
+  const accepted = BatchAccepted.make({
+    ...facts,
+    items: vat_ids.length,
+    malformed: 0,
+    duplicates: 0,
+    chunks: [],
+    request_hash: null
+  })
   const events = [accepted, BatchItemsAccepted.make({ ...facts, first: 0, vat_ids, duplicate_of: {} })] as const
   return Effect.flatMap(EventStore, (store) =>
     store.append({ stream: `key-${key_id}`, expectedVersion: null, events, charge: null })

@@ -24,7 +24,7 @@ const appendBatch = (batch_id: string, items: number) => {
   const facts = { batch_id, account_id, key_id, expires_at }
   const vat_ids = Array.from({ length: items }, (_, item) => `SE${556_000_000_000 + item}`)
   return append(
-    BatchAccepted.make({ ...facts, items, malformed: 0, duplicates: 0, request_hash: null }),
+    BatchAccepted.make({ ...facts, items, malformed: 0, duplicates: 0, chunks: [], request_hash: null }),
     BatchItemsAccepted.make({ ...facts, first: 0, vat_ids, duplicate_of: {} })
   )
 }

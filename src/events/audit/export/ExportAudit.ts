@@ -21,6 +21,7 @@ import {
   rowOf,
   tablesOf
 } from "#events/audit/export/ExportTable.ts"
+import * as BatchAudit from "#events/audit/verify/BatchAudit.ts"
 import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as LineReader from "#events/audit/export/LineReader.ts"
@@ -58,6 +59,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const compareTime = makeCompareTime(manifest, findings)
   const documents = yield* makeDocuments(directory, findings)
   const tables = yield* makeTables(directory, manifest, documents !== null, findings)
+  const compareBatch = BatchAudit.make(crypto, findings, manifest.from === 0)
   const readSection = yield* ExportLines.make(directory, manifest, findings)
 
   const kept = CheckpointAudit.openKept(notes, CheckpointAudit.openWith(crypto, verifiers), findings)
@@ -71,6 +73,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
       const personal = documents === null ? undefined : yield* documents.take(one)
       yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
       compareTime(one.event)
+      compareBatch(one.event)
       if (one.event.type === LogAdopted.type) adopted.push(one.event.position)
       if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
     }

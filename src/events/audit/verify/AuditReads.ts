@@ -26,7 +26,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
     Result: StoredEvent,
     execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
-      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData')
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData') OR starts_with(type, 'Batch')
         OR EXISTS (SELECT FROM vatproof.personal_documents p WHERE p.log_id = ${logId} AND p.position = e.position)) ORDER BY position`
   })
 
@@ -74,7 +74,7 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Events in a range that have a personal document, or that record the erasure, hold or release of a document. */
+    /** Events in a range that have a personal document, that record the erasure, hold or release of a document, or that are about batches. */
     eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
     /** The number of events according to the log's row in `vatproof.logs`. */
     head: Effect.suspend(() => findHead(undefined)).pipe(

@@ -4,6 +4,7 @@
  */
 import { Effect, Option, Stream } from "effect"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"
+import * as BatchAudit from "#events/audit/verify/BatchAudit.ts"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
 import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
@@ -73,6 +74,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   const check = LogCheck.make(crypto, findings, empty)
   const checkpoints = CheckpointAudit.make(findings)
   const documents = DocumentAudit.make(crypto, findings)
+  const compareBatches = BatchAudit.make(crypto, findings, true)
   const upperTiles = yield* makeUpperTiles
   const open = CheckpointAudit.openWith(crypto, verifiers)
 
@@ -84,9 +86,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
     head,
     findings
   )
-  let checkpointCount = 0
-  let found = 0
-  let examined = 0
+  let [checkpointCount, found, examined] = [0, 0, 0]
 
   const readSection = yield* makeReadSection({ end, isFast, signed })
 
@@ -106,6 +106,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
       for (const cut of cuts) if (cut.size === part.to) checkpoints.compare(cut, check.roots([]))
     }
     documents.compareAll(section.events, section.documents)
+    section.events.forEach(compareBatches)
     yield* progress(section.to, end)
     found += section.isTrusted ? section.to - section.from : section.events.length
     examined = section.to
