@@ -10,7 +10,7 @@ import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, ReceiptReader 
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
@@ -24,7 +24,7 @@ const make = Effect.gen(function* () {
   const findPage = yield* makeFindPage
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make
-  const documentsOf = yield* PersonalDocument.makeVerified
+  const documentsOf = yield* SignedDocuments.make
 
   const issueOf = Effect.fnUntraced(function* (ownerId: string, receiptId: string) {
     if (!ReceiptId.isWellFormed(receiptId)) return yield* new ReceiptNotFound({ receiptId })

@@ -29,7 +29,7 @@ import { LogSigner } from "#events/notary/LogSigner.ts"
 import * as EventSearch from "#events/audit/EventSearch.ts"
 import { eventIndex } from "#events/projections/EventIndex.ts"
 import { Projections } from "#events/projections/Projections.ts"
-import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
@@ -48,7 +48,7 @@ const make = Effect.gen(function* () {
   const allow = makeAllow(search)
   const find = yield* makeFind(search)
   const { verified } = yield* SignedLeaves.make
-  const documentsOf = yield* PersonalDocument.makeVerified
+  const documentsOf = yield* SignedDocuments.make
   const { upToDate } = yield* Projections
   const crypto = yield* Crypto
   const { keys } = yield* LogSigner

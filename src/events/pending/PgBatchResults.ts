@@ -11,7 +11,7 @@ import { failureOf, namesIn } from "#events/pending/PgValidationReader.ts"
 import * as TaskEvents from "#events/pending/TaskEvents.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
-import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
 import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
@@ -49,7 +49,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
 /** Creates a function that returns the answers in events by position. An event that repeats a cached answer names the event with the answer. */
 const makeAnswers = Effect.gen(function* () {
   const events = yield* TaskEvents.make
-  const documentsOf = yield* PersonalDocument.makeVerified
+  const documentsOf = yield* SignedDocuments.make
 
   return Effect.fnUntraced(function* (closings: ReadonlyArray<StoredEvent>) {
     const answers = yield* Effect.forEach(
@@ -92,7 +92,7 @@ export const make = Effect.gen(function* () {
   const events = yield* TaskEvents.make
   const queries = yield* makeQueries
   const answersOf = yield* makeAnswers
-  const documentsOf = yield* PersonalDocument.makeVerified
+  const documentsOf = yield* SignedDocuments.make
   const firstOf = (item: number) => item - (item % batchItems.chunk)
 
   const isClosedBy = (event: StoredEvent, batchId: string, { item, state }: Task, vatId: string | null | undefined) =>

@@ -21,7 +21,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import { EventStore } from "#events/store/EventStore.ts"
-import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
@@ -144,7 +144,7 @@ const makeResume = Effect.gen(function* () {
 const make = Effect.gen(function* () {
   const events = yield* EventStore
   const crypto = yield* Crypto
-  const documentsOf = yield* PersonalDocument.makeVerified
+  const documentsOf = yield* SignedDocuments.make
   const schedule = yield* makeSchedule
   const resume = yield* makeResume
 

@@ -19,7 +19,7 @@ import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import * as EventLine from "#events/store/EventLine.ts"
 import * as GroupCommit from "#events/store/GroupCommit.ts"
-import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
 import * as TaskEvents from "#events/pending/TaskEvents.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
@@ -92,7 +92,7 @@ export const namesIn = Effect.fnUntraced(function* ({ type }: StoredEvent, docum
 /** Creates a function that returns the outcome of a validation from the event that closed it. */
 const makeOutcome = Effect.gen(function* () {
   const events = yield* TaskEvents.make
-  const documentsOf = yield* PersonalDocument.makeVerified
+  const documentsOf = yield* SignedDocuments.make
 
   const documentOf = (event: StoredEvent) =>
     Effect.map(documentsOf([event]), (documents) => documents.get(event.position) ?? null)

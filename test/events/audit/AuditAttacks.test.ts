@@ -62,6 +62,55 @@ const attacks: ReadonlyArray<Attack> = [
     reads: { receipt: altered }
   },
   {
+    name: "a personal document that no event erased",
+    statements: ({ receiptId }) => [
+      `UPDATE vatproof.personal_documents SET document = NULL WHERE position = ${ofReceipt(receiptId)}`
+    ],
+    verify: /^\d+: the personal document is erased, but no event records the erasure$/mu,
+    scrub: /^Wrong at position \d+: the personal document is erased, but no event records the erasure$/mu,
+    reads: { receipt: altered }
+  },
+  {
+    name: "an erasure that names another event",
+    statements: ({ receiptId }) => [
+      `UPDATE vatproof.personal_documents SET document = NULL, changed_by = position + 1 WHERE position = ${ofReceipt(receiptId)}`
+    ],
+    verify: /^\d+: the personal document is erased, but no event records the erasure$/mu,
+    scrub: /^Wrong at position \d+: the personal document is erased, but no event records the erasure$/mu,
+    reads: { receipt: altered }
+  },
+  {
+    name: "a deleted personal document",
+    statements: ({ receiptId }) => [`DELETE FROM vatproof.personal_documents WHERE position = ${ofReceipt(receiptId)}`],
+    verify: /^\d+: the personal document is missing$/mu,
+    scrub: /^Wrong at position \d+: the personal document is missing$/mu,
+    reads: { receipt: altered }
+  },
+  {
+    name: "a legal hold that no event records",
+    statements: ({ receiptId }) => [
+      `UPDATE vatproof.personal_documents SET is_held = true WHERE position = ${ofReceipt(receiptId)}`
+    ],
+    verify: /^\d+: the legal hold on the personal document contradicts the events$/mu,
+    scrub: /^Wrong at position \d+: the legal hold on the personal document contradicts the events$/mu
+  },
+  {
+    name: "a changed end of the retention period",
+    statements: ({ receiptId }) => [
+      `UPDATE vatproof.personal_documents SET retain_until = now() WHERE position = ${ofReceipt(receiptId)}`
+    ],
+    verify: /^\d+: the personal document is kept until .*, but the event says .*$/mu,
+    scrub: /^Wrong at position \d+: the personal document is kept until .*, but the event says .*$/mu
+  },
+  {
+    name: "a personal document outside of the log",
+    statements: () => [
+      "INSERT INTO vatproof.personal_documents (log_id, position, document, retain_until) VALUES (0, 90000, '{}', now())"
+    ],
+    verify: /^90000: there is a personal document outside of the positions of the log$/mu,
+    scrub: /^Wrong at position 90000: there is a personal document outside of the positions of the log$/mu
+  },
+  {
     name: "a plan that a search path of the database hides",
     statements: () => [...evilOperator, `EXECUTE format('ALTER DATABASE %I ${evilPath}', current_database())`],
     verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce$/mu,

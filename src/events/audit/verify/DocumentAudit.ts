@@ -1,7 +1,7 @@
 /** Compares personal documents with the digests in their events, and reports missing, wrong and surplus documents. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/kernel/PersonalData.ts"
+import { PersonalDataErased, PersonalDataHeld } from "#domain/kernel/PersonalData.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import type { Findings } from "#events/audit/verify/Findings.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
@@ -90,14 +90,6 @@ interface Change {
   readonly by: number
 }
 
-/** Returns the positions of the personal documents that an event erased, held or released; empty for events of other types. */
-const positionsIn = ({ data, type }: StoredEvent): ReadonlyArray<number> => {
-  if (type !== PersonalDataErased.type && type !== PersonalDataHeld.type && type !== PersonalDataReleased.type) return []
-  const read = EventLine.readJson(data)
-  const positions = Predicate.hasProperty(read, "positions") && Array.isArray(read.positions) ? read.positions : []
-  return positions.filter((position) => typeof position === "number")
-}
-
 export interface DocumentAudit {
   /** Compares a stored document with the digest in the data of its event. */
   readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
@@ -149,7 +141,8 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         const row = rows.get(event.position)
         // Most events have no personal document. Not parsing the data of these events saves time.
         if (row !== undefined || event.data.includes('"personal_sha256":')) compareRow(event, row)
-        for (const position of positionsIn(event)) expected.set(position, { type: event.type, by: event.position })
+        for (const position of PersonalDocument.positionsIn(event))
+          expected.set(position, { type: event.type, by: event.position })
       }
     },
     conclude: (end, head) => {

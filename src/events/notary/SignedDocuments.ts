@@ -1,0 +1,73 @@
+/** Reads the personal documents of events, and compares them with the events before they are served. */
+import { Effect, Option, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { Crypto } from "#domain/kernel/Crypto.ts"
+import { PersonalDataErased } from "#domain/kernel/PersonalData.ts"
+import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import { logId } from "#events/store/AppendCommand.ts"
+import * as EventLine from "#events/store/EventLine.ts"
+import * as PersonalDocument from "#events/store/PersonalDocument.ts"
+import { StoredEvent } from "#events/store/StoredEvent.ts"
+
+const retryFor = "5 seconds"
+
+const Row = Schema.Struct({
+  position: Schema.BigInt,
+  document: Schema.NullOr(Schema.String),
+  changed_by: Schema.NullOr(Schema.BigInt)
+})
+
+/**
+ * Creates a function that returns the documents of events by position; null once erased. The request fails with EVIDENCE_ALTERED if a
+ * document does not match the digest in its event, or is erased without an event that says so.
+ */
+export const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const crypto = yield* Crypto
+  const integrity = yield* Integrity
+  const { verified } = yield* SignedLeaves.make
+
+  // LIMIT 1 keeps the planner from a join that reads all documents.
+  const find = SqlSchema.findAll({
+    Request: Schema.Array(Schema.Int),
+    Result: Row,
+    execute: (positions) => sql`SELECT u.position, d.document, d.changed_by
+      FROM unnest(${sqlArray(positions.map(BigInt), elementType.int8)}) AS u(position) CROSS JOIN LATERAL (
+        SELECT document, changed_by FROM vatproof.personal_documents WHERE log_id = ${logId} AND position = u.position LIMIT 1) d`
+  })
+  const findChanges = SqlSchema.findAll({
+    Request: Schema.Array(Schema.BigInt),
+    Result: StoredEvent,
+    execute: (positions) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))}
+      FROM unnest(${sqlArray(positions, elementType.int8)}) AS u(position) CROSS JOIN LATERAL (
+        SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId} AND position = u.position LIMIT 1) e`
+  })
+
+  /** Returns the positions that the signed events at these positions erased. */
+  const erasedBy = Effect.fnUntraced(function* (positions: ReadonlyArray<bigint>) {
+    if (positions.length === 0) return new Set<number>()
+    const changes = yield* verified(yield* findChanges([...new Set(positions)]).pipe(QueryPolicy.withRetry(retryFor)))
+    return new Set(changes.filter(({ type }) => type === PersonalDataErased.type).flatMap(PersonalDocument.positionsIn))
+  })
+
+  return Effect.fnUntraced(function* (events: ReadonlyArray<Pick<StoredEvent, "data" | "position">>) {
+    const digests = new Map<number, string>()
+    for (const event of events) {
+      const digest = Option.getOrNull(PersonalDocument.digestIn(EventLine.readData(event)))
+      if (digest !== null) digests.set(event.position, digest)
+    }
+    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(QueryPolicy.withRetry(retryFor))
+    const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
+    const erased = yield* erasedBy(rows.flatMap(({ changed_by, document }) => (document === null ? (changed_by ?? []) : [])))
+    for (const [position, digest] of digests) {
+      const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, documents.get(position))
+      const what = state === "altered" ? "does not match the digest in its event" : "is erased, but no event records the erasure"
+      if (state === "altered" || (state === "erased" && !erased.has(position)))
+        return yield* integrity.refuse("event", `The personal document at position ${position} ${what}`)
+    }
+    return documents
+  })
+})
