@@ -4,9 +4,11 @@ import { Argument, Command, Flag } from "effect/cli"
 import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
+import { AccountsShown, logStream } from "#domain/audit/LogReadEvents.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { ClosedAccountMails } from "#events/outbox/ClosedAccountMails.ts"
-import { asOperator, by, iso, json, limit, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
+import { EventStore } from "#events/store/EventStore.ts"
+import { asOperator, by, iso, json, limit, operate, optionalReason, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment, record, table } from "#app/commands/Table.ts"
 
 const who = Argument.String("account").pipe(Argument.withDescription("Email address, user_id or agent id of the account"))
@@ -34,6 +36,10 @@ const keyJson = (key: KeyRecord) => ({
   limit: key.perMonth
 })
 
+/** Records that the operator reads contact data. */
+const recordShown = (accountId: string | null, accounts: number) =>
+  EventStore.use(({ appendFact }) => appendFact(logStream, AccountsShown.make({ account_id: accountId, accounts })))
+
 const list = Command.make(
   "list",
   {
@@ -47,31 +53,38 @@ const list = Command.make(
       Flag.withDescription("List the accounts that come after this user_id, to continue a list")
     ),
     limit,
+    reason: optionalReason,
+    by,
     json
   },
-  Effect.fnUntraced(function* (flags) {
-    const directory = yield* AccountDirectory
-    const query = { plan: Option.getOrNull(flags.plan), before: Option.getOrNull(flags.before), limit: flags.limit }
-    const accounts = yield* directory.list(query)
-    const next = accounts.length < flags.limit ? null : (accounts.at(-1)?.accountId ?? null)
-    const words = table<AccountRecord>(
-      [
-        { heading: "USER_ID", cell: ({ accountId }) => accountId },
-        {
-          heading: "EMAIL OR AGENT",
-          cell: ({ agentId, closedAt, email }) => email ?? agentId ?? (closedAt === null ? null : "(closed)")
-        },
-        { heading: "PLAN", cell: ({ plan }) => plan },
-        { heading: "PER MONTH", cell: ({ perMonth }) => perMonth },
-        { heading: "KEYS", cell: ({ activeKeys }) => activeKeys },
-        { heading: "VERIFIED (UTC)", cell: ({ verifiedAt }) => moment(verifiedAt) },
-        { heading: "CREATED (UTC)", cell: ({ createdAt }) => moment(createdAt) }
-      ],
-      accounts
-    )
-    const more = next === null ? "" : `\n\nThere may be more accounts: add --before ${next}`
-    yield* print(flags.json, { accounts: accounts.map(accountJson), next_before: next }, words + more)
-  }, operate)
+  Effect.fnUntraced(
+    function* (flags) {
+      const directory = yield* AccountDirectory
+      const query = { plan: Option.getOrNull(flags.plan), before: Option.getOrNull(flags.before), limit: flags.limit }
+      const accounts = yield* directory.list(query)
+      const next = accounts.length < flags.limit ? null : (accounts.at(-1)?.accountId ?? null)
+      const words = table<AccountRecord>(
+        [
+          { heading: "USER_ID", cell: ({ accountId }) => accountId },
+          {
+            heading: "EMAIL OR AGENT",
+            cell: ({ agentId, closedAt, email }) => email ?? agentId ?? (closedAt === null ? null : "(closed)")
+          },
+          { heading: "PLAN", cell: ({ plan }) => plan },
+          { heading: "PER MONTH", cell: ({ perMonth }) => perMonth },
+          { heading: "KEYS", cell: ({ activeKeys }) => activeKeys },
+          { heading: "VERIFIED (UTC)", cell: ({ verifiedAt }) => moment(verifiedAt) },
+          { heading: "CREATED (UTC)", cell: ({ createdAt }) => moment(createdAt) }
+        ],
+        accounts
+      )
+      const more = next === null ? "" : `\n\nThere may be more accounts: add --before ${next}`
+      yield* recordShown(null, accounts.length)
+      yield* print(flags.json, { accounts: accounts.map(accountJson), next_before: next }, words + more)
+    },
+    operate,
+    asOperator
+  )
 ).pipe(
   Command.withDescription("List the accounts, newest first"),
   Command.withExamples([
@@ -82,36 +95,41 @@ const list = Command.make(
 
 const show = Command.make(
   "show",
-  { account: who, json },
-  Effect.fnUntraced(function* (flags) {
-    const directory = yield* AccountDirectory
-    const period = yield* periodOf(Option.none())
-    const account = yield* directory.find(flags.account)
-    const keys = yield* directory.keysOf(account.accountId, period)
-    const facts = record([
-      ["user_id", account.accountId],
-      ["email", account.email],
-      ["agent_id", account.agentId],
-      ["plan", account.plan],
-      ["per month", `${account.perMonth}${account.ownPerMonth === null ? "" : " (set for this account)"}`],
-      ["verified (UTC)", moment(account.verifiedAt)],
-      ["created (UTC)", moment(account.createdAt)],
-      ["closed (UTC)", moment(account.closedAt)]
-    ])
-    const keyTable = table<KeyRecord>(
-      [
-        { heading: "KEY", cell: ({ prefix }) => prefix },
-        { heading: "KEY_ID", cell: ({ keyId }) => keyId },
-        { heading: "NAME", cell: ({ label }) => label },
-        { heading: `USED ${period.name}`, cell: ({ used }) => used },
-        { heading: "CREATED (UTC)", cell: ({ issuedAt }) => moment(issuedAt) },
-        { heading: "REVOKED (UTC)", cell: ({ revokedAt }) => moment(revokedAt) }
-      ],
-      keys
-    )
-    const data = { ...accountJson(account), period: period.name, keys: keys.map(keyJson) }
-    yield* print(flags.json, data, `${facts}\n\n${keys.length === 0 ? "The account has no API keys." : keyTable}`)
-  }, operate)
+  { account: who, reason: optionalReason, by, json },
+  Effect.fnUntraced(
+    function* (flags) {
+      const directory = yield* AccountDirectory
+      const period = yield* periodOf(Option.none())
+      const account = yield* directory.find(flags.account)
+      const keys = yield* directory.keysOf(account.accountId, period)
+      const facts = record([
+        ["user_id", account.accountId],
+        ["email", account.email],
+        ["agent_id", account.agentId],
+        ["plan", account.plan],
+        ["per month", `${account.perMonth}${account.ownPerMonth === null ? "" : " (set for this account)"}`],
+        ["verified (UTC)", moment(account.verifiedAt)],
+        ["created (UTC)", moment(account.createdAt)],
+        ["closed (UTC)", moment(account.closedAt)]
+      ])
+      const keyTable = table<KeyRecord>(
+        [
+          { heading: "KEY", cell: ({ prefix }) => prefix },
+          { heading: "KEY_ID", cell: ({ keyId }) => keyId },
+          { heading: "NAME", cell: ({ label }) => label },
+          { heading: `USED ${period.name}`, cell: ({ used }) => used },
+          { heading: "CREATED (UTC)", cell: ({ issuedAt }) => moment(issuedAt) },
+          { heading: "REVOKED (UTC)", cell: ({ revokedAt }) => moment(revokedAt) }
+        ],
+        keys
+      )
+      yield* recordShown(account.accountId, 1)
+      const data = { ...accountJson(account), period: period.name, keys: keys.map(keyJson) }
+      yield* print(flags.json, data, `${facts}\n\n${keys.length === 0 ? "The account has no API keys." : keyTable}`)
+    },
+    operate,
+    asOperator
+  )
 ).pipe(
   Command.withDescription("Show an account, its API keys and their usage in the current month"),
   Command.withExamples([

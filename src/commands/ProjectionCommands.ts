@@ -4,13 +4,15 @@ import { Argument, Command, Flag } from "effect/cli"
 import { isSqlError } from "effect/sql/SqlError"
 import * as Operator from "#app/layers/Operator.ts"
 import * as Storage from "#app/layers/Storage.ts"
+import { logStream, ProjectionCorrected } from "#domain/audit/LogReadEvents.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
 import * as Projections from "#events/projections/Projections.ts"
 import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
+import { EventStore } from "#events/store/EventStore.ts"
 import * as TaskCounts from "#events/store/TaskCounts.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
-import { json, print, quietly } from "#app/commands/Operation.ts"
+import { asOperator, by, json, optionalReason, print, quietly } from "#app/commands/Operation.ts"
 import * as Progress from "#app/commands/Progress.ts"
 import { table } from "#app/commands/Table.ts"
 
@@ -88,10 +90,12 @@ const namesOf = Effect.fnUntraced(function* (name: Option.Option<string>, all: b
   return new Set(Option.match(name, { onNone: () => known, onSome: (one) => [one] }))
 })
 
-const changesOf = ({ different, missing, name, surplus }: ProjectionRebuild.Rebuilt) =>
-  missing + surplus + different === 0
-    ? `${name} matches the events: nothing was changed.`
-    : `${name} is corrected: it had ${missing} missing, ${surplus} surplus and ${different} different rows.`
+const hasChanges = ({ different, missing, surplus }: ProjectionRebuild.Rebuilt) => missing + surplus + different > 0
+
+const changesOf = (rebuilt: ProjectionRebuild.Rebuilt) =>
+  hasChanges(rebuilt)
+    ? `${rebuilt.name} is corrected: it had ${rebuilt.missing} missing, ${rebuilt.surplus} surplus and ${rebuilt.different} different rows.`
+    : `${rebuilt.name} matches the events: nothing was changed.`
 
 const rebuild = Command.make(
   "rebuild",
@@ -101,6 +105,8 @@ const rebuild = Command.make(
       Argument.withDescription("A name that `vatproof projections list` prints")
     ),
     all: Flag.Boolean("all").pipe(Flag.withDefault(false), Flag.withDescription("Rebuild all projections")),
+    reason: optionalReason,
+    by,
     json
   },
   Effect.fnUntraced(
@@ -114,10 +120,14 @@ const rebuild = Command.make(
           () => Effect.fail(new NotAdministrator({}))
         )
       )
+      const { appendFact } = yield* EventStore
+      for (const { name: projection, ...rows } of rebuilt.filter(hasChanges))
+        yield* appendFact(logStream, ProjectionCorrected.make({ projection, ...rows }))
       yield* print(flags.json, { projections: rebuilt.map((one) => ({ ...one })) }, rebuilt.map(changesOf).join("\n"))
     },
-    Effect.provide(Operator.owner),
-    quietly
+    Effect.provide(Operator.rebuilding),
+    quietly,
+    asOperator
   )
 ).pipe(
   Command.withDescription(

@@ -26,7 +26,7 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, R
   Layer.provide(PgAccountStore.layer),
   Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
   Layer.merge(ClosedAccountMails.layer.pipe(Layer.provide(mailFolder))),
-  Layer.provide(EventStore.layer),
+  Layer.provideMerge(EventStore.layer),
   Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),
   Layer.provide(openedLog),
   Layer.provide(Database.layerExisting)
@@ -46,6 +46,13 @@ export const auditing = signedTree.pipe(
 /** Database connections with the rights of the tables' owner, for changes that the service's database role may not make. */
 export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
+)
+
+/** The services of `vatproof projections rebuild`, which records its changes. */
+export const rebuilding = EventStore.layer.pipe(
+  Layer.provide(NodeCrypto.layer),
+  Layer.provide(openedLog),
+  Layer.provideMerge(owner)
 )
 
 /** The services of `vatproof notary adopt`, which stores the missing parts of the log's signed tree. */

@@ -44,6 +44,15 @@ layer(RunningService.layer(settings), { excludeTestServices: true })("vatproof",
     assert.strictEqual(head.indexOf("EMAIL"), row.indexOf("people@"))
   })
 
+  it.effect("`account show` and `account list` record who read contact data, and why", function* () {
+    yield* register("read@example.com")
+    const { user_id: accountId } = yield* showAccount("read@example.com")
+    yield* command("account", "list", "--limit", "1", "--by", "carol", "--reason", "ticket 7")
+    const logged = yield* RunningService.everythingLogged
+    assert.match(logged, new RegExp(`^log AccountsShown \\{"account_id":"${accountId}","accounts":1\\} \\{"actor":"`, "mu"))
+    assert.match(logged, /^log AccountsShown \{"account_id":null,"accounts":1\} \{"actor":"carol","reason":"ticket 7"/mu)
+  })
+
   it.effect("`account show` finds an account by its user_id or by its email address, in upper or lower case", function* () {
     yield* register("Show.Me@example.com")
     const byEmail = yield* showAccount("SHOW.ME@EXAMPLE.COM")

@@ -16,6 +16,10 @@ layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof proj
     const rebuilt = (yield* command("projections", "rebuild", "--all")).output
     assert.match(rebuilt, /^auditors is corrected: it had 0 missing, 0 surplus and 1 different rows.$/mu)
     assert.match(rebuilt, /^event_index matches the events/mu)
+    assert.match(
+      yield* RunningService.everythingLogged,
+      /^log ProjectionCorrected \{"different":1,"missing":0,"projection":"auditors","surplus":0\} \{"actor":"[^"]+"/mu
+    )
     yield* MigratedDatabase.execute("SELECT count(*) FROM audit.receipts")
     assert.match(
       (yield* command("projections", "rebuild", "auditors")).output,

@@ -1,4 +1,4 @@
-/** The events of the commands by which operators read the log. These commands also read personal data. */
+/** The events of the commands by which operators read the log, read contact data, or correct projections. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
 
@@ -29,4 +29,21 @@ export const LogVerified = DomainEvent.define(
   "LogVerified",
   1,
   Schema.Struct({ events: Schema.Int, signed: Schema.Int, findings: Schema.Int })
+)
+
+/**
+ * An operator read the contact data of accounts: of one account, or of a list (`account_id` is null). `accounts` is the number of accounts
+ * shown.
+ */
+export const AccountsShown = DomainEvent.define(
+  "AccountsShown",
+  1,
+  Schema.Struct({ account_id: Schema.NullOr(Schema.String), accounts: Schema.Int })
+)
+
+/** An operator rebuilt a projection, whose rows differed from the events. */
+export const ProjectionCorrected = DomainEvent.define(
+  "ProjectionCorrected",
+  1,
+  Schema.Struct({ projection: Schema.String, missing: Schema.Int, surplus: Schema.Int, different: Schema.Int })
 )

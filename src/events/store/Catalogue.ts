@@ -16,7 +16,7 @@ import type { EventType, PersonalEventType } from "#domain/kernel/DomainEvent.ts
 import { LoggedIn, LoginsCounted } from "#domain/login/LoginLog.ts"
 import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { LogOpened } from "#domain/audit/LogPurpose.ts"
-import { LogExported, LogVerified } from "#domain/audit/LogReadEvents.ts"
+import { AccountsShown, LogExported, LogVerified, ProjectionCorrected } from "#domain/audit/LogReadEvents.ts"
 import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased, PersonalDataShown } from "#domain/kernel/PersonalData.ts"
 import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
@@ -30,6 +30,7 @@ export const eventTypes = [
   AccountClosed,
   AccountRegistered,
   AccountSignedUp,
+  AccountsShown,
   ApiKeyClaimed,
   ApiKeyIssued,
   ApiKeyReleased,
@@ -58,6 +59,7 @@ export const eventTypes = [
   PersonalDataReleased,
   PersonalDataShown,
   PlanChanged,
+  ProjectionCorrected,
   ReceiptIssued,
   ReceiptLinkCreated,
   ReceiptLinkRevoked,
