@@ -74,7 +74,7 @@ BEGIN
       TO vatproof_service;
     GRANT EXECUTE ON FUNCTION vatproof.accounts_rows, vatproof.api_keys_rows, vatproof.append, vatproof.auditors_rows, vatproof.batches_rows, vatproof.event_index_rows, vatproof.latest_rows, vatproof.listed_rows,
       vatproof.meters_rows, vatproof.streams_rows, vatproof.tasks_rows, vatproof.claim_mail, vatproof.claim_notary, vatproof.claim_tasks, vatproof.count_calls,
-      vatproof.defer_task, vatproof.find_tasks, vatproof.item_id, vatproof.keep_tasks, vatproof.next_attempt,
+      vatproof.defer_tasks, vatproof.find_tasks, vatproof.item_id, vatproof.keep_tasks, vatproof.next_attempt,
       vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.positions_of_vat_id, vatproof.position_at, vatproof.release_items, vatproof.release_notary, vatproof.resume_tasks,
       vatproof.sweep_limits, vatproof.acquire_leases, vatproof.acquire_slots, vatproof.spend_budget, vatproof.version_at TO vatproof_service;
   END IF;

@@ -233,6 +233,21 @@ BEGIN
   END IF;
 END $$;
 
+-- Calls defer_task for each task in p_tasks, which are in the order of their member states. The other arrays have one element per task. SKIP LOCKED
+-- prevents a deadlock with an append that closes tasks. A task that is locked is being closed, or its lease has expired and another replica claims it.
+CREATE OR REPLACE FUNCTION vatproof.defer_tasks(p_log smallint, p_tasks uuid[], p_claims uuid[], p_wait_ms bigint[], p_failures text[], p_outages boolean[])
+RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = vatproof, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
+BEGIN
+  FOR i IN 1 .. cardinality(p_tasks) LOOP
+    PERFORM FROM tasks f WHERE f.log_id = p_log AND f.task_id = p_tasks[i] FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    PERFORM defer_task(p_log, p_tasks[i], p_claims[i], p_wait_ms[i], p_failures[i], p_outages[i]);
+  END LOOP;
+END $$;
+
 -- Makes the items p_first to p_first + p_count - 1 of a batch due after p_wait_ms, except closed items and items that were attempted already. Without
 -- this call, the items become due 30 s after they were appended. BatchOpening calls the function after it has recorded the cached answers. p_failure
 -- is the reason for the wait, or null.

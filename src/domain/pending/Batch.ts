@@ -125,8 +125,11 @@ export interface TaskCounts {
   readonly waitForQuota: number
   /** Number of all pending tasks. */
   readonly open: number
-  /** The pending and the answered tasks of the member state whose pending tasks will take the longest. */
-  readonly slowest: { readonly open: number; readonly final: number }
+  /**
+   * Number of pending tasks of one member state: the state with the most pending tasks of the batch. The estimated end of the
+   * batch is computed from this number.
+   */
+  readonly longestQueue: number
 }
 
 /** An accepted batch with its progress. `isPaused` is true if tasks of the batch wait for quota, and the quota of the key is used up. */

@@ -1,5 +1,5 @@
 /** The use cases of validations that may be answered later: submit, read, wait, cancel. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Result, Schema, Semaphore } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema, Semaphore } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -43,8 +43,8 @@ export interface Submitted {
   readonly isReplayed: boolean
 }
 
-/** Polling interval for a waiting client, because another replica may close its task. */
-const pollEvery = Duration.millis(500)
+/** Polling interval for waiting clients, because another replica may close their tasks. All clients poll at the same time, to share a statement. */
+const pollEveryMs = 500
 /** Maximum number of waiting clients per replica. Further clients get a response at once. */
 const maxWaiting = 2_000
 
@@ -57,11 +57,11 @@ const makeAwaitClosed = Effect.gen(function* () {
   const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(wait)
     while (true) {
-      const remainingMs = until - (yield* Clock.currentTimeMillis)
-      if (remainingMs <= 0) return
+      const nowMs = yield* Clock.currentTimeMillis
+      if (nowMs >= until) return
       const summary = yield* reader.summary(keyId, validationId)
       if (Option.isNone(summary) || summary.value.state !== "pending") return
-      yield* signals.awaitClosed(validationId, Duration.min(Duration.millis(remainingMs), pollEvery))
+      yield* signals.awaitClosed(validationId, Math.min(until - nowMs, pollEveryMs - (nowMs % pollEveryMs)))
     }
   })
 
@@ -170,16 +170,13 @@ const storedRecord = (stored: Pick<ValidationRecord, Stored>, validation: Valida
   reason: null
 })
 
-const normalized = (vatId: string) =>
-  Result.match(VatIds.parse(vatId), { onFailure: () => vatId, onSuccess: ({ value }) => value })
-
 /** Returns the content that must be the same in all requests with one Idempotency-Key. */
 const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
   const { company, forceLive, input, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }
   const content = [
-    normalized(input),
-    requesterVatId === null ? null : normalized(requesterVatId),
+    input,
+    requesterVatId,
     name,
     street,
     zip,

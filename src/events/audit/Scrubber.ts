@@ -156,24 +156,48 @@ const textOf = ({ message, position: at, table }: Findings.Finding) => {
   return table === "schema" ? `The ${message}` : `The projection ${table} is wrong${where}`
 }
 
-/** Creates the checks that `audit verify` makes as well. They add to the findings of a pass. */
+/** Creates the checks of a pass that `audit verify` makes as well. Each returns its findings. */
 const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
   const crypto = yield* Crypto
+  const sql = yield* SqlClient.SqlClient
   const reads = yield* AuditReads.make
   const documentReads = yield* DocumentAudit.makeReads
-  return (found: Findings.Findings) => {
-    const documents = DocumentAudit.make(crypto, found)
-    return {
-      schema: SchemaAudit.run(schema, found),
-      documents: (from: number, to: number) =>
-        Effect.map(Effect.all([reads.eventsWithDocuments(from, to), documentReads.between(from, to)]), ([events, rows]) =>
-          documents.compareAll(events, rows)
-        ),
-      /** Compares erasures and legal holds. The pass must have compared all documents before position `end`. */
-      erasures: (end: number) => Effect.map(reads.head, (head) => documents.conclude(end, head)),
-      tables: Effect.flatMap(reads.head, (head) => DatabaseAudit.compareTables(reads, head, found)).pipe(
-        Effect.andThen(ProjectionAudit.run(found))
-      )
+  const findingsOf = <E>(check: (found: Findings.Findings) => Effect.Effect<void, E, SqlClient.SqlClient>) => {
+    const found = Findings.make()
+    return Effect.map(Effect.provideService(check(found), SqlClient.SqlClient, sql), () => found.list().map(textOf))
+  }
+
+  return {
+    schema: findingsOf((found) => SchemaAudit.run(schema, found)),
+    tables: findingsOf((found) =>
+      Effect.gen(function* () {
+        yield* DatabaseAudit.compareTables(reads, yield* reads.head, found)
+        yield* ProjectionAudit.run(found)
+      })
+    ),
+    /** Starts the comparison of the personal documents of a pass, which continues from section to section. */
+    documents: () => {
+      const found = Findings.make()
+      const documents = DocumentAudit.make(crypto, found)
+      let told = 0
+      const news = () => {
+        const list = found.list().slice(told).map(textOf)
+        told += list.length
+        return list
+      }
+      return {
+        compare: (from: number, to: number) =>
+          Effect.map(Effect.all([reads.eventsWithDocuments(from, to), documentReads.between(from, to)]), ([events, rows]) => {
+            documents.compareAll(events, rows)
+            return news()
+          }),
+        /** Compares erasures and legal holds with the events before position `end`, all of which the pass has compared. */
+        conclude: (end: number) =>
+          Effect.map(reads.head, (head) => {
+            documents.conclude(end, head)
+            return news()
+          })
+      }
     }
   }
 })
@@ -187,8 +211,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
   const lease = yield* makeLease(crypto.uuidV7())
   const verifyTiles = yield* makeVerifyTiles
   const verifyTop = yield* makeVerifyTop
-  const auditOf = yield* makeAudit(schema)
-  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit(schema)
   const integrity = yield* Integrity
   const batchSize = tiles * tileWidth
 
@@ -205,37 +228,30 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       }
       yield* Metric.update(findings, count)
     })
-    const found = Findings.make()
-    const audit = auditOf(found)
-    let told = 0
-    const reportFound = Effect.suspend(() => {
-      const news = found.list().slice(told)
-      told += news.length
-      return report(news.map(textOf))
-    })
     const { signed, wrong } = yield* verifyTop
     yield* report(wrong)
-    yield* Effect.andThen(audit.schema, reportFound)
+    yield* report(yield* audit.schema)
     let from = claimed < signed ? claimed : 0
     const isWhole = from === 0
+    const documents = audit.documents()
     for (let batches = 1; from < signed; batches += 1) {
       const to = Math.min(from + batchSize, signed)
       yield* report(yield* verifyTiles(from, to, signed))
-      yield* Effect.andThen(audit.documents(from, to), reportFound)
+      yield* report(yield* documents.compare(from, to))
       from = to
       yield* Metric.update(position, from)
       if (batches % keepEvery === 0) yield* lease.keep(from - (from % tileWidth))
       yield* Effect.sleep(every)
     }
     yield* lease.keep(0)
-    if (isWhole) yield* audit.erasures(signed)
+    if (isWhole) yield* report(yield* documents.conclude(signed))
     // The comparison of the projections can take longer than the lease. Therefore the scrubber renews the lease during the
     // comparison.
     const renewal = Effect.forever(Effect.delay(lease.keep(0), leaseMs / 4))
-    yield* Effect.andThen(Effect.raceFirst(audit.tables, renewal), reportFound)
+    yield* report(yield* Effect.raceFirst(audit.tables, renewal))
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)
     return count
-  }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  })
 })
 
 /** Runs the scrubber in the background. If the database is unavailable, the next pass continues from the stored progress. */

@@ -2,10 +2,10 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 
-const { bytea, int2, int4, int8, text, timestamptz, uuid } = PgTypes.OID
+const { bool, bytea, int2, int4, int8, text, timestamptz, uuid } = PgTypes.OID
 
 /** PostgreSQL's ids of the element types. The values of `int8` are bigints. */
-export const elementType = { bytea, int2, int4, int8, text, timestamptz, uuid }
+export const elementType = { bool, bytea, int2, int4, int8, text, timestamptz, uuid }
 
 /** Creates an array parameter. `type` is an id in `elementType`. Never throws, because each of those types has an array type. */
 export const sqlArray = (values: ReadonlyArray<unknown>, type: number) => Result.getOrThrow(PgTypes.array(values, type))

@@ -1,18 +1,24 @@
 /** Reads the personal documents of events, and compares them with the events before they are served. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Exit, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { PersonalDataErased } from "#domain/kernel/PersonalData.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as EventLine from "#events/store/EventLine.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import * as PersonalDocument from "#events/store/PersonalDocument.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "5 seconds"
+/** Maximum number of callers whose documents one statement reads. A caller asks for at most a page of documents. */
+const maxBatch = 32
+/** Maximum number of callers that wait for the next statement. */
+const maxWaiting = 20_000
 
 const Row = Schema.Struct({
   position: Schema.BigInt,
@@ -46,6 +52,18 @@ export const make = Effect.gen(function* () {
         SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId} AND position = u.position LIMIT 1) e`
   })
 
+  /** Reads the documents of all waiting callers in one statement. */
+  const join = yield* GroupCommit.make({
+    maxBatch,
+    maxWaiting,
+    onFull: () => new StoreUnavailable({}),
+    run: (asked: ReadonlyArray<ReadonlyArray<number>>) =>
+      Effect.map(find([...new Set(asked.flat())]).pipe(QueryPolicy.withRetryForMany(retryFor)), (rows) => {
+        const byPosition = new Map(rows.map((row) => [Number(row.position), row]))
+        return asked.map((positions) => Exit.succeed(positions.flatMap((position) => byPosition.get(position) ?? [])))
+      })
+  })
+
   /** Returns the positions that the signed events at these positions erased. */
   const erasedBy = Effect.fnUntraced(function* (positions: ReadonlyArray<bigint>) {
     if (positions.length === 0) return new Set<number>()
@@ -59,7 +77,7 @@ export const make = Effect.gen(function* () {
       const digest = Option.getOrNull(PersonalDocument.digestIn(EventLine.readData(event)))
       if (digest !== null) digests.set(event.position, digest)
     }
-    const rows = digests.size === 0 ? [] : yield* find([...digests.keys()]).pipe(QueryPolicy.withRetry(retryFor))
+    const rows = digests.size === 0 ? [] : yield* join([...digests.keys()])
     const documents = new Map(rows.map(({ document, position }) => [Number(position), document]))
     const erased = yield* erasedBy(rows.flatMap(({ changed_by, document }) => (document === null ? (changed_by ?? []) : [])))
     for (const [position, digest] of digests) {

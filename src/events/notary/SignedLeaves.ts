@@ -52,12 +52,16 @@ export const make = Effect.gen(function* () {
     })
   })
 
+  /** Reports an altered event and ends the request with EVIDENCE_ALTERED. */
+  const refuseAltered = (position: number | bigint) =>
+    integrity.refuse("event", `The event at position ${position} differs from the signed event`)
+
   /** Returns the events unchanged. The request fails with EVIDENCE_ALTERED if one of them is `altered`. */
   const verified = Effect.fnUntraced(function* <Event extends StoredEvent>(events: ReadonlyArray<Event>) {
     const [first] = yield* altered(events)
     if (first === undefined) return events
-    return yield* integrity.refuse("event", `The event at position ${first.position} differs from the signed event`)
+    return yield* refuseAltered(first.position)
   })
 
-  return { altered, verified }
+  return { altered, refuseAltered, verified }
 })

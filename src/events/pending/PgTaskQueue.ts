@@ -2,7 +2,7 @@
  * The queue of tasks in vatproof.tasks. The append writes the columns that derive from events. The functions in
  * migrations/functions/tasks.sql write the columns that schedule the attempts.
  */
-import { DateTime, Duration, Effect, Layer, Schema } from "effect"
+import { DateTime, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { billingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
@@ -19,14 +19,19 @@ import {
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
-import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/database/SqlArray.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 
 /** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))
 const retryFor = "3 seconds"
+/** Maximum number of tasks whose lease one statement changes, and of callers that wait for the next statement. */
+const maxBatch = 500
+const maxWaiting = 20_000
 
 const decodeAccepted = Catalogue.decoder(ValidationAccepted)
 const decodeDocument = Catalogue.documentDecoder(ValidationAccepted)
@@ -46,8 +51,17 @@ const Claimed = Schema.Struct({
   accepted: Schema.NullOr(Schema.String)
 })
 
-/** Creates the functions that claim tasks, renew their leases and defer them. A claim is not retried: after a lost response the leases expire. */
-const makeSchedule = Effect.gen(function* () {
+/** A change of the lease of a claimed task. `waitMs` is the time until the next attempt; null to extend the lease. */
+interface LeaseChange extends Pick<ClaimedTask, "claim" | "memberState" | "taskId">, Omit<Deferral, "wait"> {
+  readonly waitMs: bigint | null
+}
+const leaseColumns: ReadonlyArray<SqlColumn<LeaseChange>> = [
+  ["taskId", elementType.uuid],
+  ["claim", elementType.uuid]
+]
+
+/** Creates the function that claims tasks. A claim is not retried: after a lost response the leases expire. */
+const makeClaim = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
 
@@ -67,7 +81,7 @@ const makeSchedule = Effect.gen(function* () {
         )})`
   })
 
-  const claim = Effect.fnUntraced(function* (requested: ReadonlyArray<TaskSlots>) {
+  return Effect.fnUntraced(function* (requested: ReadonlyArray<TaskSlots>) {
     const claim = crypto.uuidV7()
     const [states, slots] = [requested.map(({ memberState }) => memberState), requested.map(({ slots }) => slots)]
     const answers = requested.map(({ answerMs }) => answerMs)
@@ -88,27 +102,51 @@ const makeSchedule = Effect.gen(function* () {
       accepted: row.accepted
     }))
   })
+})
 
-  const keep = (tasks: ReadonlyArray<ClaimedTask>) => {
-    const ids = sqlArray(
-      tasks.map(({ taskId }) => taskId),
-      elementType.uuid
-    )
-    const claims = sqlArray(
-      tasks.map(({ claim }) => claim),
-      elementType.uuid
-    )
-    return sql`SELECT vatproof.keep_tasks(${logId}::smallint, ${ids}, ${claims}, ${leaseMs})`.pipe(
-      QueryPolicy.withRetry(retryFor),
-      Effect.asVoid
-    )
+/** Creates the functions that extend the leases of claimed tasks and end them. */
+const makeLeases = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const keepAll = (changes: ReadonlyArray<LeaseChange>) =>
+    sql`SELECT vatproof.keep_tasks(${logId}::smallint, ${sql.csv(sqlColumns(changes, leaseColumns).map((column) => sql`${column}`))}, ${leaseMs})`
+  // In the order of the member states, because all replicas lock the outages of registers in this order.
+  const deferAll = (changes: ReadonlyArray<LeaseChange>) => {
+    const sorted = changes.toSorted((one, other) => (one.memberState < other.memberState ? -1 : 1))
+    const columns = sqlColumns(sorted, [
+      ...leaseColumns,
+      ["waitMs", elementType.int8],
+      ["failure", elementType.text],
+      ["isOutage", elementType.bool]
+    ])
+    return sql`SELECT vatproof.defer_tasks(${logId}::smallint, ${sql.csv(columns.map((column) => sql`${column}`))})`
   }
+  /**
+   * Extends leases (`waitMs` is null) and ends them. All waiting callers share the statements. The two statements of a replica never
+   * run at the same time, because each skips tasks that the other has locked.
+   */
+  const change = yield* GroupCommit.make({
+    maxBatch,
+    maxWaiting,
+    onFull: () => new StoreUnavailable({}),
+    procedure: "defer_tasks",
+    run: Effect.fnUntraced(function* (changes: ReadonlyArray<LeaseChange>) {
+      const [kept, deferred] = [changes.filter(({ waitMs }) => waitMs === null), changes.filter(({ waitMs }) => waitMs !== null)]
+      if (kept.length > 0) yield* keepAll(kept).pipe(QueryPolicy.withRetryForMany(retryFor))
+      if (deferred.length > 0) yield* deferAll(deferred).pipe(QueryPolicy.withRetryForMany(retryFor))
+      return changes.map(() => Exit.void)
+    })
+  })
 
-  const defer = ({ claim, taskId }: ClaimedTask, { failure, isOutage, wait }: Deferral) =>
-    sql`SELECT vatproof.defer_task(${logId}::smallint, ${taskId}::uuid, ${claim}::uuid, ${BigInt(Math.round(Duration.toMillis(wait)))},
-      ${failure}, ${isOutage})`.pipe(QueryPolicy.withRetry(retryFor), Effect.asVoid)
+  const keep = (tasks: ReadonlyArray<ClaimedTask>) =>
+    Effect.forEach(tasks, (task) => change({ ...task, waitMs: null, failure: null, isOutage: false }), {
+      concurrency: "unbounded",
+      discard: true
+    })
+  const defer = (task: ClaimedTask, { wait, ...deferral }: Deferral) =>
+    change({ ...task, ...deferral, waitMs: BigInt(Math.round(Duration.toMillis(wait))) })
 
-  return { claim, keep, defer }
+  return { keep, defer }
 })
 
 const noKey = "00000000-0000-0000-0000-000000000000"
@@ -145,7 +183,8 @@ const make = Effect.gen(function* () {
   const events = yield* EventStore
   const crypto = yield* Crypto
   const documentsOf = yield* SignedDocuments.make
-  const schedule = yield* makeSchedule
+  const claim = yield* makeClaim
+  const leases = yield* makeLeases
   const resume = yield* makeResume
 
   const accepted = Effect.fnUntraced(function* ({ accepted: data, accountId, keyId, position, vatId }: ClaimedTask) {
@@ -168,7 +207,7 @@ const make = Effect.gen(function* () {
     yield* events.appendFact(`key-${task.keyId}`, event, identity)
   })
 
-  return TaskQueue.of({ ...schedule, resume, accepted, close })
+  return TaskQueue.of({ claim, ...leases, resume, accepted, close })
 })
 
 export const layer = Layer.effect(TaskQueue, make)

@@ -227,10 +227,10 @@ const make = Effect.gen(function* () {
 
   /** Returns the events that accepted and closed the tasks of rows. Refuses a row that contradicts its events. */
   const eventsOf = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
-    const accepted = yield* events.at(rows.map(({ position }) => position))
-    for (const [row, event] of Arr.zip(rows, accepted)) if (!isAcceptedBy(row, event)) return yield* events.refuse(row.position)
     const closed = rows.filter(({ closed_by }) => closed_by !== null)
-    const closings = yield* events.at(closed.flatMap(({ closed_by }) => closed_by ?? []))
+    const positions = [...rows.map(({ position }) => position), ...closed.flatMap(({ closed_by }) => closed_by ?? [])]
+    const [accepted, closings] = Arr.splitAt(yield* events.at(positions), rows.length)
+    for (const [row, event] of Arr.zip(rows, accepted)) if (!isAcceptedBy(row, event)) return yield* events.refuse(row.position)
     for (const [{ state, task_id: id, vat_id: vatId }, event] of Arr.zip(closed, closings))
       if (!TaskEvents.isClosedBy(event, { id, vatId, state })) return yield* events.refuse(event.position)
     return { accepted, closings }

@@ -9,18 +9,24 @@ import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ValidationCancelled, ValidationExpired, type ValidationState } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import * as GroupCommit from "#events/store/GroupCommit.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
+/** Maximum number of callers whose events one statement reads. A caller asks for at most a page of events. */
+const maxBatch = 32
+/** Maximum number of callers that wait for the next statement. */
+const maxWaiting = 20_000
 
 /** Creates the functions that read events at the positions in rows, and that refuse a row. */
 export const make = Effect.gen(function* () {
   const integrity = yield* Integrity
   const sql = yield* SqlClient.SqlClient
-  const { verified } = yield* SignedLeaves.make
+  const { altered, refuseAltered } = yield* SignedLeaves.make
   // LIMIT 1 keeps the planner from a join that reads the whole log.
   const find = SqlSchema.findAll({
     Request: Schema.Array(Schema.BigInt),
@@ -32,16 +38,21 @@ export const make = Effect.gen(function* () {
   const refuse = (position: bigint | number) =>
     integrity.refuse("event", `The rows about the event at position ${position} contradict it, or the event is missing`)
 
-  /** Returns the event at each position, compared with its signed leaf. */
-  const at = Effect.fnUntraced(function* (positions: ReadonlyArray<bigint>) {
-    if (positions.length === 0) return []
-    const found = yield* find([...new Set(positions)]).pipe(QueryPolicy.withRetry(retryFor), Effect.flatMap(verified))
+  const read = Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<bigint>>) {
+    const found = yield* find([...new Set(asked.flat())]).pipe(QueryPolicy.withRetryForMany(retryFor))
     const events = new Map(found.map((event) => [BigInt(event.position), event]))
-    return yield* Effect.forEach(positions, (position) => {
+    const changed = new Set((yield* altered(found)).map(({ position }) => BigInt(position)))
+    const eventAt = (position: bigint) => {
       const event = events.get(position)
+      if (changed.has(position)) return refuseAltered(position)
       return event === undefined ? refuse(position) : Effect.succeed(event)
-    })
+    }
+    return yield* Effect.forEach(asked, (positions) => Effect.exit(Effect.forEach(positions, eventAt)))
   })
+
+  const join = yield* GroupCommit.make({ maxBatch, maxWaiting, onFull: () => new StoreUnavailable({}), run: read })
+  /** Returns the event at each position, compared with its signed leaf. All waiting callers share the statements. */
+  const at = (positions: ReadonlyArray<bigint>) => (positions.length === 0 ? Effect.succeed([]) : join(positions))
 
   return { at, refuse }
 })

@@ -1,11 +1,10 @@
-import { DateTime, Duration, Effect, MutableRef, Option, Redacted, Stream } from "effect"
+import { Clock, DateTime, Duration, Effect, MutableRef, Option, Redacted, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { quoted, unchanged } from "#domain/kernel/CsvText.ts"
 import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from "#domain/pending/Batch.ts"
-import * as BatchEstimate from "#domain/pending/BatchEstimate.ts"
 import { Batches } from "#domain/pending/Batches.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { DecodedApi } from "#http/Api.ts"
@@ -56,10 +55,6 @@ const makeSubmit = Effect.gen(function* () {
     const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKeyHeader.parse(keyHeader)
     if (keyHeader !== undefined && Option.isNone(idempotencyKey))
       return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
-    // The response to a batch is always asynchronous.
-    const preferences = Prefer.parse(prefer, maxWaitSeconds)
-    if (Option.isNone(preferences)) return yield* DecodeErrors.respond(Prefer.problem(maxWaitSeconds))
-    const { wait } = preferences.value
     const format = formatOf(request.headers["content-type"])
     if (format === null) return yield* unsupported
     const key = Redacted.make(request.headers["x-api-key"] ?? "")
@@ -67,12 +62,14 @@ const makeSubmit = Effect.gen(function* () {
     yield* countCall({ credential: { _tag: "Key", key }, standing })
     MutableRef.set(hints.standing, MutableRef.get(standing))
     const items = itemsOf(format, request.stream)
+    // The response to a batch is always asynchronous.
+    const preferences = Prefer.parse(prefer, maxWaitSeconds)
     const idempotency = Option.getOrNull(idempotencyKey)
     const client = clientNetwork(request, proxies)
-    const { batch, isReplayed } = yield* submit({ caller, client, items, idempotencyKey: idempotency, wait })
+    const { batch, isReplayed } = yield* submit({ caller, client, items, idempotencyKey: idempotency, wait: preferences.wait })
     const headers = {
       location: `${publicPath}/v1/batches/${batch.batchId}`,
-      ...Prefer.applied(preferences.value),
+      ...Prefer.applied(preferences),
       ...IdempotencyKeyHeader.replayed(isReplayed)
     }
     return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch), { status: 202, headers })
@@ -216,14 +213,21 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
+/**
+ * The assumptions from which `estimated_end` is computed: the number of concurrent calls per member state, and the duration of a call.
+ */
+const assumed = { concurrency: 10, call: Duration.seconds(1) }
+
 /** Returns the JSON of a batch. */
 const shown = (caller: KeyCaller, batch: BatchRecord) =>
-  Effect.map(DateTime.now, (now) => {
+  Effect.map(Clock.currentTimeMillis, (nowMs) => {
     const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, isPaused, items, malformed } = batch
-    const { cancelled, expired, final, pending } = counts
+    const { cancelled, expired, final, longestQueue, open, pending } = counts
     const resets = DateTime.formatIso(caller.period.end)
-    const remaining = BatchEstimate.remaining(counts, DateTime.distance(acceptedAt, now))
-    const end = remaining === null ? null : DateTime.formatIso(DateTime.addDuration(now, remaining))
+    // The member state of an item is unknown until the item is in the log. The estimate adds all such items to the member state with
+    // the longest queue.
+    const remainingMs = Math.ceil((longestQueue + pending - open) / assumed.concurrency) * Duration.toMillis(assumed.call)
+    const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))
     return {
       batch_id: batchId,
       status: statusOf(pending > 0, isPaused, isCancelled),
@@ -232,7 +236,7 @@ const shown = (caller: KeyCaller, batch: BatchRecord) =>
       counts: { total: items, pending, final, invalid_format: malformed, duplicates, expired, cancelled },
       accepted_at: DateTime.formatIso(acceptedAt),
       expires_at: DateTime.formatIso(expiresAt),
-      estimated_end: isPaused ? resets : end
+      estimated_end: pending === 0 ? null : end
     }
   })
 

@@ -1,4 +1,7 @@
-/** Validations that are submitted and answered later, while the source answers: their cost beside that of live validations. */
+/**
+ * Validations that are submitted and answered later, while the source answers: their cost beside that of live validations. With
+ * `--service-root` the service is that of another checkout.
+ */
 import { Duration, Effect, MutableRef, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -53,13 +56,13 @@ const loadsAt = (rate: number, subject: Workload.Subject, url: Redacted.Redacted
 }
 
 export const run = Effect.gen(function* () {
-  const { rounds, seconds } = yield* BenchOptions
+  const { other, rounds, seconds } = yield* BenchOptions
   const { database } = yield* PostgresServer
   const sandbox = yield* Sandbox.Sandbox
   yield* sandbox.reset
   yield* sandbox.configure({ latency_ms: sourceMs })
   const url = yield* database("submissions")
-  const subject = yield* Workload.prepare(yield* Servers.service(url))
+  const subject = yield* Workload.prepare(yield* Servers.service(url, other ?? undefined))
   const durationMs = Math.max(seconds, secondsMin) * 1_000
   yield* Workload.openLoop(subject, ["live"], 300, warmUpMs)
   yield* Workload.openLoop(subject, ["submission"], 200, warmUpMs)

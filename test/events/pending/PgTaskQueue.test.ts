@@ -1,4 +1,5 @@
 import { DateTime, Duration, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
 import { Plans, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { Integrity } from "#domain/audit/Integrity.ts"
@@ -11,6 +12,7 @@ import * as TaskCounts from "#events/store/TaskCounts.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as RoundTrips from "#test/support/RoundTrips.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const [account_id, key_id] = ["019371c0-5f00-7000-8000-0000000000ac", "019371c0-5f00-7000-8000-0000000000a1"]
@@ -58,6 +60,32 @@ layer(queue, { excludeTestServices: true })("The task queue", (it) => {
       assert.deepStrictEqual(new Set(claimed.slice(1).map(({ batchId }) => batchId)), new Set(batches))
     }
   )
+
+  it.effect("defers the tasks of all waiting attempts in one round trip, and keeps the leases of the others", function* () {
+    const { claim, defer, keep } = yield* TaskQueue
+    yield* closeAll
+    yield* appendBatch("019371c0-5f00-7000-8000-0000000000c7", 30)
+    yield* MigratedDatabase.execute("UPDATE vatproof.tasks SET due_at = now() - interval '1 minute' WHERE closed_by IS NULL")
+    const claimed = yield* claim([{ memberState: "SE", slots: 30, answerMs: null }])
+    const [kept, deferred] = [claimed.slice(0, 10), claimed.slice(10)]
+    const deferAll = Effect.forEach(
+      deferred,
+      (task) => defer(task, { wait: Duration.hours(1), failure: "vies:MS_UNAVAILABLE", isOutage: false }),
+      {
+        concurrency: "unbounded"
+      }
+    )
+    // The first deferral does not wait.
+    assert.isAtMost(yield* RoundTrips.during(Effect.all([deferAll, keep(kept)], { concurrency: "unbounded" })), 3)
+    const sql = yield* SqlClient.SqlClient
+    const states =
+      yield* sql`SELECT failure, claim IS NOT NULL AS claimed, due_at > now() + interval '59 minutes' AS later, count(*)::int AS tasks
+      FROM vatproof.tasks WHERE closed_by IS NULL GROUP BY 1, 2, 3 ORDER BY tasks`
+    assert.deepStrictEqual(states, [
+      { failure: null, claimed: true, later: false, tasks: 10 },
+      { failure: "vies:MS_UNAVAILABLE", claimed: false, later: true, tasks: 20 }
+    ])
+  })
 
   it.effect("resumes at most as many paused tasks of an API key as the key has units of its quota left", function* () {
     const { resume } = yield* TaskQueue
