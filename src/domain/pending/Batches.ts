@@ -5,6 +5,7 @@ import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { batchExpiry, type BatchFacts, type BatchItem, type BatchRecord } from "#domain/pending/Batch.ts"
 import * as BatchIntake from "#domain/pending/BatchIntake.ts"
@@ -46,6 +47,7 @@ const makeUpload = Effect.gen(function* () {
   const crypto = yield* Crypto
   const keyedHash = yield* KeyedHash
   const spool = yield* BatchSpool
+  const traceLinks = yield* TraceLinks
   const { inPlace, stored } = yield* UploadPlaces.make
 
   /** Reads all items and passes each chunk to `keep`. Returns the counts, the digests of the chunks and a keyed hash of the items. */
@@ -75,6 +77,7 @@ const makeUpload = Effect.gen(function* () {
       )
       const expiresAt = DateTime.addDuration(yield* DateTime.now, batchExpiry)
       const batch = { ...counts, batchId, uploadId, caller, expiresAt, requestHash: idempotencyKey === null ? null : requestHash }
+      yield* traceLinks.noteSubmission("vatproof.batch_id", batchId)
       const isNew = yield* stored(spool.accept(batch))
       if (!isNew) yield* spool.discard(uploadId)
       return { isNew, requestHash }

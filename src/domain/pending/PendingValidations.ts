@@ -6,6 +6,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { closingId, computedId, expiry } from "#domain/validation/ValidationTask.ts"
+import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { ValidationReader, type ValidationRecord } from "#domain/pending/ValidationReader.ts"
@@ -106,6 +107,7 @@ const make = Effect.gen(function* () {
     const referenceHash = request.reference === null ? null : referenceHashOf(caller.keyId, request.reference)
     const opening = { requestedAt, expiresAt, requestHash, referenceHash }
     const task = { taskId, closingId: closingId(crypto, taskId), opening }
+    yield* (yield* TraceLinks).noteSubmission("vatproof.validation_id", taskId)
     const keyed: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
     const answer = yield* wait === null ? validate({ ...keyed, task }) : accept(keyed, task)
     if (answer === null) yield* signals.wake
@@ -122,15 +124,14 @@ const make = Effect.gen(function* () {
 
   const submit = Effect.fn("PendingValidations.submit")(function* (submission: Submission) {
     const { caller, idempotencyKey, wait } = submission
-    const { keyId } = caller
     if (idempotencyKey === null) {
       const taskId = crypto.uuidV7()
       // Only this request has the id, so an event that is stored already is its own: the response to the append was lost.
-      const stored = get(keyId, taskId, wait ?? Duration.zero)
+      const stored = get(caller.keyId, taskId, wait ?? Duration.zero)
       const record = yield* Effect.catchTag(submitTask(submission, taskId, null), "AlreadyRecorded", () => stored)
       return { record, isReplayed: false } satisfies Submitted
     }
-    const taskId = computedId(crypto, "validation", keyId, idempotencyKey)
+    const taskId = computedId(crypto, "validation", caller.keyId, idempotencyKey)
     const requestHash = keyedHash.of("idempotency", fingerprintOf(submission))
     const replayed = replay(submission, taskId, requestHash)
     const first = Effect.map(submitTask(submission, taskId, requestHash), (record) => ({ record, isReplayed: false }))

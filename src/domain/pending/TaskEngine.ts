@@ -51,6 +51,9 @@ const waits = (wait: Duration.Duration, failure: string | null, isOutage = false
   isOutage
 })
 
+const outcomeOf = (exit: Exit.Exit<Outcome, unknown>) =>
+  Exit.isFailure(exit) ? "failed" : exit.value._tag === "Closed" ? "closed" : "waiting"
+
 /** Other replicas may try the task, or other tasks of its register, at once. */
 const release: Deferral = { wait: Duration.zero, failure: null, isOutage: false }
 
@@ -163,12 +166,30 @@ const unanswered = (task: ClaimedTask, failure: SourcesUnavailable, bzstWait: Du
   )
 }
 
+const makeTracedAttempt = Effect.gen(function* () {
+  const attempt = yield* makeAttempt
+  const traceLinks = yield* TraceLinks
+
+  /** The attempt has a trace of its own. Its span links to the request that submitted the validation or the batch. */
+  return (task: ClaimedTask) => {
+    const attributes = {
+      "vatproof.validation_id": task.taskId,
+      ...(task.batchId === null ? {} : { "vatproof.batch_id": task.batchId }),
+      "vatproof.member_state": task.memberState,
+      "vatproof.attempt": task.attempts
+    }
+    const links = traceLinks.submissionOf(task.batchId ?? task.taskId)
+    return Effect.onExit(attempt(task), (exit) => Effect.annotateCurrentSpan("vatproof.outcome", outcomeOf(exit))).pipe(
+      Effect.withSpan("TaskEngine.attempt", { kind: "consumer", root: true, links, attributes })
+    )
+  }
+})
+
 const make = Effect.gen(function* () {
   const queue = yield* TaskQueue
   const signals = yield* TaskSignals
   const sources = yield* Sources
-  const attempt = yield* makeAttempt
-  const traceLinks = yield* TraceLinks
+  const attempt = yield* makeTracedAttempt
   const pacing = TaskPacing.make()
   const fibers = yield* FiberSet.make()
   const running = new Set<ClaimedTask>()
@@ -190,19 +211,12 @@ const make = Effect.gen(function* () {
       : Effect.void
   }
 
-  /** The attempt has a trace of its own. Its span links to the request that submitted the validation. */
-  const traced = (task: ClaimedTask) => {
-    const links = traceLinks.between(task.position, task.position + 1)
-    return Effect.withSpan(attempt(task), "TaskEngine.attempt", { kind: "consumer", root: true, links })
-  }
-
   const run = (task: ClaimedTask) =>
-    traced(task).pipe(
+    attempt(task).pipe(
       Effect.onExit((exit) => {
         running.delete(task)
         pacing.ended(task.memberState, Exit.isSuccess(exit) && exit.value._tag === "Closed")
-        const outcome = Exit.isFailure(exit) ? "failed" : exit.value._tag === "Closed" ? "closed" : "waiting"
-        const counted = Metric.update(attempts({ "vatproof.outcome": outcome }), 1)
+        const counted = Metric.update(attempts({ "vatproof.outcome": outcomeOf(exit) }), 1)
         return Effect.andThen(Effect.andThen(counted, Effect.ignore(finish(task, exit))), signals.wake)
       }),
       Effect.ignoreCause

@@ -2,6 +2,7 @@
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
+import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as Auditing from "#test/support/Auditing.ts"
 import { Collector, type ReceivedSpan, settingsFor } from "#test/support/Collector.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"
@@ -34,6 +35,15 @@ const traceIdOf = (headers: Readonly<Record<string, string | undefined>>) => hea
 
 /** Turns off the tracing of Effect's HTTP client, which would replace the test's traceparent header. */
 const plainly = Effect.provideService(HttpClient.TracerDisabledWhen, () => true)
+
+const decodeValidation = Schema.decodeUnknownEffect(Schema.Struct({ validation_id: Schema.String }))
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
+
+/** Returns a function that tells whether a span belongs to the trace of a submission and has the id of the submission. */
+const isSubmission =
+  (traceId: string, name: string, id: string) =>
+  (span: ReceivedSpan): boolean =>
+    span.traceId === traceId && span.attributes?.[name] === id
 
 const route = "GET /v1/validate/{vat_id}"
 
@@ -231,7 +241,7 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     const collector = yield* Collector
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
-    const { headers } = yield* plainly(
+    const { body, headers } = yield* plainly(
       service.post("/v1/validations", { vat_id: "ATU10550051" }, { key, headers: { prefer: "respond-async" } })
     )
     const attempt = yield* collector.until(() => collector.spansOf("traced").find(({ name }) => name === "TaskEngine.attempt"))
@@ -239,6 +249,40 @@ layer(testLayer, { excludeTestServices: true })("the trace of a request", (it) =
     assert.isTrue(attempt.links?.some(({ traceId }) => traceId === traceIdOf(headers)))
     const spans = yield* collector.trace("traced", attempt.traceId, "TaskEngine.attempt")
     assert.isTrue(spans.some(({ name }) => name === "EventStore.append"))
+    const { validation_id } = yield* decodeValidation(body)
+    assert.deepInclude(attempt.attributes, {
+      "vatproof.validation_id": validation_id,
+      "vatproof.member_state": "AT",
+      "vatproof.outcome": "closed"
+    })
+    assert.strictEqual(Number(attempt.attributes?.["vatproof.attempt"]), 1)
+    assert.notInclude(JSON.stringify(attempt), "U10550051")
+    assert.isTrue(collector.spansOf("traced").some(isSubmission(traceIdOf(headers), "vatproof.validation_id", validation_id)))
+  })
+
+  it.effect("is linked from the separate trace of each attempt to answer an item of the uploaded batch", function* () {
+    const collector = yield* Collector
+    const service = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox.Sandbox
+    const key = yield* service.newKey
+    yield* sandbox.configure({ vies_unavailable_member_states: ["LT"] })
+    const items = [{ custom_id: "a", vat_id: "LT123456789" }]
+    const { body, headers } = yield* plainly(service.post("/v1/batches", { items }, { key }))
+    const { batch_id } = yield* decodeBatch(body)
+    const attemptOf = (outcome: string) =>
+      collector.until(() =>
+        collector
+          .spansOf("traced")
+          .find(({ attributes }) => attributes?.["vatproof.batch_id"] === batch_id && attributes["vatproof.outcome"] === outcome)
+      )
+    const first = yield* attemptOf("waiting")
+    yield* sandbox.configure({ vies_unavailable_member_states: [] })
+    const last = yield* attemptOf("closed")
+    assert.strictEqual(Number(first.attributes?.["vatproof.attempt"]), 1)
+    assert.isAbove(Number(last.attributes?.["vatproof.attempt"]), 1)
+    assert.strictEqual(first.attributes?.["vatproof.validation_id"], last.attributes?.["vatproof.validation_id"])
+    for (const { links } of [first, last]) assert.isTrue(links?.some(({ traceId }) => traceId === traceIdOf(headers)))
+    assert.isTrue(collector.spansOf("traced").some(isSubmission(traceIdOf(headers), "vatproof.batch_id", batch_id)))
   })
 })
 
