@@ -23,9 +23,7 @@ WITH
         'pg_class'::regclass,
         concat_ws(' ', pg_get_expr(c.relpartbound, c.oid), 'PARTITION BY ' || pg_get_partkeydef(c.oid), 'WITH ' || c.reloptions::text,
           CASE WHEN c.relpersistence <> 'p' THEN 'UNLOGGED' END, CASE WHEN c.relrowsecurity THEN 'ROW LEVEL SECURITY' END,
-          CASE WHEN c.relforcerowsecurity THEN 'FORCED' END, 'USING ' || nullif(m.amname, 'heap'),
-          -- Postgres 15 qualifies the columns of a view of one table.
-          E'\n  text ' || encode(sha256(convert_to(regexp_replace(pg_get_viewdef(c.oid), '\m(events|personal_documents)\.', '', 'g'), 'UTF8')), 'hex'))
+          CASE WHEN c.relforcerowsecurity THEN 'FORCED' END, 'USING ' || nullif(m.amname, 'heap'))
       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am m ON m.oid = c.relam
       WHERE c.relkind NOT IN ('i', 'I', 't') AND (n.oid IN (SELECT oid FROM spaces) OR n.nspname = 'public' AND c.relname = 'vatproof_migrations')
     UNION ALL SELECT 'function', p.oid, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_arguments(p.oid)), p.proowner,
@@ -34,7 +32,7 @@ WITH
           CASE p.provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE' END, CASE WHEN p.proisstrict THEN 'STRICT' END,
           CASE p.proparallel WHEN 's' THEN 'PARALLEL SAFE' WHEN 'r' THEN 'PARALLEL RESTRICTED' END, CASE WHEN p.proleakproof THEN 'LEAKPROOF' END,
           CASE WHEN p.prosecdef THEN 'SECURITY DEFINER' END, 'SUPPORT ' || nullif(p.prosupport::oid, 0)::regproc, 'SET ' || array_to_string(p.proconfig, ' SET '),
-          CASE WHEN p.prosqlbody IS NOT NULL THEN 'BEGIN ATOMIC' END) || E'\n  text ' || encode(sha256(convert_to(p.prosrc, 'UTF8')), 'hex')
+          CASE WHEN p.prosqlbody IS NOT NULL THEN 'BEGIN ATOMIC' END)
       FROM pg_proc p JOIN spaces n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
     UNION ALL SELECT 'event trigger', e.oid, format('%I', e.evtname), NULL, NULL, 'pg_event_trigger'::regclass,
         concat_ws(' ', e.evtevent, e.evttags::text, e.evtfoid::regproc, 'enabled', e.evtenabled::text)
@@ -70,7 +68,12 @@ WITH
         AND s.setting !~ '^(log_\w+|(\w+_)?(timeout|mem))='),
   lines AS (
     SELECT o.kind, o.name, 0 AS part, 0 AS ord, concat_ws(' ', o.kind, nullif(o.name, '')) AS line FROM objects o
-    UNION ALL SELECT o.kind, o.name, 1, 0, '  ' || nullif(ltrim(o.details, E'\n '), '') FROM objects o
+    UNION ALL SELECT o.kind, o.name, 1, 0, '  ' || nullif(o.details, '') FROM objects o
+    UNION ALL SELECT o.kind, o.name, 1, 1, '  text ' || encode(sha256(convert_to(p.prosrc, 'UTF8')), 'hex') FROM objects o JOIN pg_proc p ON p.oid = o.oid
+      WHERE o.kind = 'function'
+    -- Postgres 15 qualifies the columns of a view of one table.
+    UNION ALL SELECT o.kind, o.name, 1, 1, '  text ' || encode(sha256(convert_to(regexp_replace(pg_get_viewdef(o.oid), '\m(events|personal_documents)\.', '', 'g'), 'UTF8')), 'hex')
+      FROM objects o WHERE o.kind IN ('view', 'materialized view')
     UNION ALL SELECT o.kind, o.name, 2, 0, '  comment: ' || obj_description(o.oid, o.class::text) FROM objects o
     UNION ALL SELECT o.kind, o.name, 3, 0, '  owner: ' || r.name FROM objects o JOIN roles r ON r.oid = o.owner
     UNION ALL SELECT o.kind, o.name, 4, 0, concat('  grant to ', r.name, ': ',
@@ -106,5 +109,6 @@ WITH
       WHERE o.class = 'pg_class'::regclass AND (NOT c.relispartition OR c.relnamespace NOT IN (SELECT oid FROM spaces))
     UNION ALL SELECT o.kind, o.name, 12, 0, '  inherits from ' || i.inhparent::regclass
       FROM objects o JOIN pg_inherits i ON i.inhrelid = o.oid WHERE o.class = 'pg_class'::regclass)
-SELECT CASE WHEN part = 0 THEN chr(10) ELSE '' END || line AS line FROM lines WHERE line IS NOT NULL
+-- A line break within a text, such as a comment, could imitate other objects.
+SELECT CASE WHEN part = 0 THEN chr(10) ELSE '' END || translate(line, E'\n\r', '  ') AS line FROM lines WHERE line IS NOT NULL
 ORDER BY array_position(ARRAY['migrations', 'role', 'schema', 'table', 'partition', 'view', 'function', 'event trigger'], kind) NULLS LAST, kind COLLATE "C", name COLLATE "C", part, ord, line COLLATE "C"

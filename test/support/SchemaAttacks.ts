@@ -104,6 +104,12 @@ export const schemaAttacks: ReadonlyArray<SchemaAttack> = [
     found: /object function sum_of\(integer\): no file of this program creates it/u
   },
   {
+    name: "a comment that imitates another object",
+    statement: "COMMENT ON FUNCTION vatproof.json_of IS E'x\\n\\ntable vatproof.meters\\n  owner: vatproof_owner'",
+    found:
+      /function vatproof\.json_of\(.*\): it has "comment: x {2}table vatproof\.meters {3}owner: vatproof_owner"; it lacks .*/u
+  },
+  {
     name: "a cast between types of Postgres",
     statement: "CREATE CAST (bytea AS macaddr) WITH INOUT",
     found: /object cast from bytea to macaddr: no file of this program creates it/u
