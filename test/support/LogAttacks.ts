@@ -5,13 +5,14 @@
 import { Effect } from "effect"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
+import { cached } from "#test/support/SourceAnswer.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 export const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
   Array.from({ length: count }, (_, index) => ({
     stream: `key-${index % 13}`,
     type: "VatIdVerified",
-    data: { index, vat_id: "ATU12345678" },
+    data: { index, ...cached },
     ...(index % 10 === 1 ? { personal: { company_name: "Muster GmbH" } } : {}),
     meter: `key-${index % 13}/2026-11`
   }))

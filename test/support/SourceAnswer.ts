@@ -36,3 +36,17 @@ export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
     },
     answer
   )
+
+/** The data of a validation that was served from the cache. */
+export const cached = {
+  vat_id: "ATU12345678",
+  force_live: false,
+  requester_vat_id: null,
+  valid: true,
+  source: "vies",
+  answered_at: "2026-11-21T10:00:00.132Z",
+  served: "cache",
+  answer: null,
+  answer_position: 0,
+  attempts: []
+}

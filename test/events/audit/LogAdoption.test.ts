@@ -18,7 +18,7 @@ import * as SignedLog from "#test/support/SignedLog.ts"
 import { tamper } from "#test/support/Tampering.ts"
 
 const facts = (count: number): ReadonlyArray<SignedLog.Fact> =>
-  Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "SourceRecovered", data: { index } }))
+  Array.from({ length: count }, (_, index) => ({ stream: `key-${index % 3}`, type: "Tested", data: { index } }))
 
 /** Simulates a machine that has stored the checkpoint `note`. Returns functions to run its notary and to adopt a log. */
 const machine = Effect.fnUntraced(function* (note: Option.Option<string>, keys = keysOf(signer)) {

@@ -7,6 +7,7 @@ import { LogAdopted } from "#domain/audit/LogAdopted.ts"
 import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
 import type { AuditReport } from "#events/audit/verify/DatabaseAudit.ts"
+import * as EventSchemas from "#events/audit/verify/EventSchemas.ts"
 import * as ExportFolder from "#events/audit/export/ExportFolder.ts"
 import * as ExportLines from "#events/audit/export/ExportLines.ts"
 import * as Manifest from "#events/audit/export/ExportManifest.ts"
@@ -57,6 +58,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
   const keyOf = makeKeys(files)
   const compareTime = makeCompareTime(manifest, findings)
+  const compareSchema = EventSchemas.make(findings)
   const documents = yield* makeDocuments(directory, findings)
   const tables = yield* makeTables(directory, manifest, documents !== null, findings)
   const compareBatch = BatchAudit.make(crypto, findings, manifest.from === 0)
@@ -73,6 +75,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
       const personal = documents === null ? undefined : yield* documents.take(one)
       yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
       compareTime(one.event)
+      compareSchema(one.event)
       compareBatch(one.event)
       if (one.event.type === LogAdopted.type) adopted.push(one.event.position)
       if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)

@@ -6,13 +6,14 @@ import { Effect, Option, Stream } from "effect"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"
 import * as BatchAudit from "#events/audit/verify/BatchAudit.ts"
 import * as CheckpointAudit from "#events/audit/verify/CheckpointAudit.ts"
+import * as EventSchemas from "#events/audit/verify/EventSchemas.ts"
 import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as LogCheck from "#events/audit/verify/LogCheck.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
 import * as SchemaAudit from "#events/audit/verify/SchemaAudit.ts"
 import type { Checkpoint } from "#events/merkle/Checkpoint.ts"
-import { Crypto } from "#domain/kernel/Crypto.ts"
+import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
 import { empty, equalHashes, type Hash, type Node, type Range } from "#events/merkle/MerkleTree.ts"
 import type { Verifiers } from "#events/merkle/NoteKeys.ts"
 import { growths, hashesIn, tileHeight, tileWidth, widthAt } from "#events/merkle/Tiles.ts"
@@ -74,7 +75,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   const check = LogCheck.make(crypto, findings, empty)
   const checkpoints = CheckpointAudit.make(findings)
   const documents = DocumentAudit.make(crypto, findings)
-  const compareBatches = BatchAudit.make(crypto, findings, true)
+  const compareContents = makeCompareContents(crypto, findings)
   const upperTiles = yield* makeUpperTiles
   const open = CheckpointAudit.openWith(crypto, verifiers)
 
@@ -106,7 +107,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
       for (const cut of cuts) if (cut.size === part.to) checkpoints.compare(cut, check.roots([]))
     }
     documents.compareAll(section.events, section.documents)
-    section.events.forEach(compareBatches)
+    compareContents(section)
     yield* progress(section.to, end)
     found += section.isTrusted ? section.to - section.from : section.events.length
     examined = section.to
@@ -140,6 +141,16 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
     count: findings.count()
   } satisfies AuditReport
 })
+
+/** Compares the events of a section with their batches, and with the schemas of their types unless the section is trusted. */
+const makeCompareContents = (crypto: PureCrypto, findings: Findings.Findings) => {
+  const compareBatches = BatchAudit.make(crypto, findings, true)
+  const compareSchema = EventSchemas.make(findings)
+  return ({ events, isTrusted }: Section) => {
+    events.forEach(compareBatches)
+    if (!isTrusted) events.forEach(compareSchema)
+  }
+}
 
 /**
  * Reports that the verification did not examine the positions from `examined` to `end`. Also reports the invalid checkpoints whose
