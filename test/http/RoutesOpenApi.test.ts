@@ -132,7 +132,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
         assert.match(headers["content-type"] ?? "", /^text\/plain/u)
         assert.match(text, /^# Vatproof\n\n> /u)
         const commands = [...text.matchAll(/^curl -i (.+)$/gmu)].map(([, command = ""]) => command)
-        assert.lengthOf(commands, 3)
+        assert.lengthOf(commands, 6)
         const run = (command: string, key: string) => {
           const [, url = ""] = /(https?:\S+)/u.exec(command) ?? []
           assert.isTrue(url.startsWith(baseUrl), url)
@@ -145,7 +145,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
           const method = command.includes("-X POST") ? ("POST" as const) : ("GET" as const)
           return ask(url.slice(baseUrl.length), { method, headers: Object.fromEntries(sent), ...body })
         }
-        const [register = "", check = "", usage = ""] = commands
+        const [register = "", check = "", usage = "", later = "", batch = "", results = ""] = commands
         const registered = yield* run(register, "")
         const { api_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(registered.body)
         const validated = yield* run(check, api_key)
@@ -153,6 +153,10 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
         assert.include(text, "`X-Service-Usage: <used>/<limit>`")
         assert.match(validated.headers["x-service-usage"] ?? "", /^1\/\d+$/u)
         assert.containSubset((yield* run(usage, api_key)).body, { requests: { used: 1 } })
+        assert.containSubset(yield* run(later, api_key), { status: 200, body: { status: "final" } })
+        const submitted = yield* run(batch, api_key)
+        const { batch_id } = yield* Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))(submitted.body)
+        assert.include((yield* run(results.replace("$BATCH_ID", batch_id), api_key)).text, '"1","')
         // The table of errors in llms.txt has a row for this error code.
         const refused = yield* validate("XX1", { key: api_key })
         const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(

@@ -30,23 +30,23 @@ const isHere = (program: string) => spawnSync(program, ["--version"]).status ===
 const run = Effect.fnUntraced(function* (
   { command, file }: (typeof languages)[number],
   env: { readonly VATPROOF_URL: string; readonly VATPROOF_KEY: string },
-  vatId: string
+  ...vatIds: ReadonlyArray<string>
 ) {
-  const handle = yield* ChildProcess.make(command, [join(folder, file), vatId], { env, extendEnv: true, stdin: "ignore" })
+  const handle = yield* ChildProcess.make(command, [join(folder, file), ...vatIds], { env, extendEnv: true, stdin: "ignore" })
   const written = handle.all.pipe(Stream.decodeText(), Stream.mkString)
   const [output, code] = yield* Effect.all([written, handle.exitCode], { concurrency: "unbounded" })
   return { output, code: Number(code) }
 })
 
-/** Starts a server that answers the first call with 503 and later calls with a validation. */
-const overloadedOnce = Effect.gen(function* () {
+/** Starts a server that answers the first call with 503 and this code, and later calls with a validation. */
+const unavailableOnce = Effect.fnUntraced(function* (code: string) {
   let calls = 0
   const server = createServer((_, response) => {
     calls += 1
     response.setHeader("content-type", "application/json")
     if (calls > 1) return response.end('{"valid":true,"vat_id":"ATU12345678"}')
     response.writeHead(503, { "retry-after": "1" })
-    return response.end('{"error":{"code":"SERVICE_UNAVAILABLE","message":"Later","request_id":"x"}}')
+    return response.end(`{"error":{"code":"${code}","message":"Later","request_id":"x"}}`)
   })
   yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
   const address = yield* Effect.callback<AddressInfo | string | null>((resume) => {
@@ -73,10 +73,27 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the client e
     })
 
     it.effect("retry once after the wait that Retry-After asks for", function* () {
-      const { calls, url } = yield* overloadedOnce
+      const { calls, url } = yield* unavailableOnce("SERVICE_UNAVAILABLE")
       const { code, output } = yield* run(language, { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }, "ATU12345678")
       assert.strictEqual(code, 0, output)
       assert.strictEqual(calls(), 2)
+    })
+
+    it.effect("do not retry an outage of the sources, and end in one line without key, argument or service", function* () {
+      const { calls, url } = yield* unavailableOnce("SOURCE_UNAVAILABLE")
+      const env = { VATPROOF_URL: url, VATPROOF_KEY: "svc_live_x" }
+      const outage = yield* run(language, env, "ATU12345678")
+      assert.notStrictEqual(outage.code, 0)
+      assert.strictEqual(calls(), 1)
+      const ends = [
+        yield* run(language, { ...env, VATPROOF_KEY: "" }, "ATU12345678"),
+        yield* run(language, env),
+        yield* run(language, { ...env, VATPROOF_URL: "http://127.0.0.1:1" }, "ATU12345678")
+      ]
+      for (const { code, output } of ends) {
+        assert.notStrictEqual(code, 0)
+        assert.match(output, /^[^\n]+\n+$/u)
+      }
     })
   })
 })

@@ -157,7 +157,8 @@ const namesFor = ({ operationId, security }: OpenApi.OpenAPISpecOperation, statu
   // If the API key is optional, callers without a key have a usage and a limit per minute too. Their responses therefore have the same
   // headers.
   const keyIsOptional = security.some((requirement) => Object.keys(requirement).length === 0)
-  const isMetered = schemes.includes("apiKey") && (keyIsOptional || status !== 401)
+  // Every response to a valid key has its usage, also if the operation needs no key.
+  const isMetered = !schemes.includes("apiKey") || keyIsOptional || status !== 401
   const takesToken = schemes.some((scheme) => scheme !== "apiKey")
   const usage: Names = isMetered ? ["X-Service-Usage", "X-Service-Upgrade"] : []
   const minute: Names = keyIsOptional || countsCalls.has(operationId) ? ["RateLimit-Policy", "RateLimit"] : []

@@ -74,8 +74,13 @@ const sourceNames = { vies: "VIES (European Commission)", bzst: "BZSt (Germany)"
 
 const verdictOf = ({ answer, served, vatId }: Validation): string => {
   const facts: ReadonlyArray<readonly [string, string]> = [
-    ["Name", answer.company_name ?? "not disclosed by the source"],
-    ["Address", answer.company_address ?? "not disclosed by the source"],
+    // An unregistered VAT ID has no name.
+    ...(answer.valid
+      ? [
+          ["Name", answer.company_name ?? "not disclosed by the source"] as const,
+          ["Address", answer.company_address ?? "not disclosed by the source"] as const
+        ]
+      : []),
     ["Source", sourceNames[answer.source]],
     ["Answered", `${DateTime.formatIso(answer.answered_at)}${served === "live" ? "" : " (cached from an earlier call)"}`]
   ]

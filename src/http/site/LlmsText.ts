@@ -30,6 +30,19 @@ curl -i ${publicUrl}/v1/validate/${sampleVatId} -H "X-Api-Key: $API_KEY"
 curl -i ${publicUrl}/v1/usage -H "X-Api-Key: $API_KEY"
 \`\`\`
 
+4. Accept a later answer: with \`Prefer: respond-async\` a validation that no source can answer now is a 202, whose \`Location\` has the answer later:
+
+\`\`\`sh
+curl -i -X POST ${publicUrl}/v1/validations -H "X-Api-Key: $API_KEY" -H 'Prefer: respond-async, wait=10' -H 'content-type: application/json' -d '{"vat_id":"${sampleVatId}"}'
+\`\`\`
+
+5. Validate a list of up to 50,000 VAT IDs. The response has the \`batch_id\` for the results:
+
+\`\`\`sh
+curl -i -X POST ${publicUrl}/v1/batches -H "X-Api-Key: $API_KEY" -H 'Prefer: wait=10' -H 'content-type: application/json' -d '{"items":[{"custom_id":"1","vat_id":"${sampleVatId}"}]}'
+curl -i ${publicUrl}/v1/batches/$BATCH_ID/results -H "X-Api-Key: $API_KEY" -H 'accept: text/csv'
+\`\`\`
+
 A 402 has the next steps in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
 
 ${sectionsOf(introduction, ["Errors", "Limits and counting"])}

@@ -47,6 +47,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.include(first.text, "Musterhaus GmbH &amp; Co KG")
     const invalid = yield* submit(vatIdEnding("DE", "999200"), "203.0.113.1")
     assert.include(invalid.text, "is not valid")
+    assert.notMatch(invalid.text, /<dt>Name<|not disclosed/u)
     const third = yield* submit("ATU12345678", "203.0.113.1")
     assert.strictEqual(third.status, 401)
     assert.include(third.text, "POST /v1/register")
