@@ -28,13 +28,13 @@ export const LinkMaker = Schema.Literals(["key", "account"])
 const ofLink = { account_id: Schema.String, key_id: Schema.String, link_id: Schema.String, by: LinkMaker }
 
 /**
- * A link to the receipt was created. It is valid until `expires_at`. The
+ * A link to the receipt was created. It is valid until `expires_at`. With `until` it ends earlier if the API key of the receipt is revoked. The
  * signature in its token is a keyed hash, which is not stored.
  */
 export const ReceiptLinkCreated = DomainEvent.define(
   "ReceiptLinkCreated",
   1,
-  Schema.Struct({ ...ofLink, expires_at: Schema.DateTimeUtcFromString })
+  Schema.Struct({ ...ofLink, expires_at: Schema.DateTimeUtcFromString, until: Schema.optionalKey(Schema.Literal("key")) })
 )
 
 /** A link of the receipt was revoked permanently. */
@@ -47,6 +47,7 @@ export interface ReceiptLink {
   readonly by: typeof LinkMaker.Type
   readonly createdAt: DateTime.Utc
   readonly expiresAt: DateTime.Utc
+  readonly endsWithKey: boolean
   readonly isRevoked: boolean
 }
 

@@ -22,11 +22,11 @@ export interface NewReceiptLink {
 export class ReceiptLinks extends Context.Service<
   ReceiptLinks,
   {
-    /** Creates a link that is valid for `days`. `ownerId` is the id of an API key or an account. */
+    /** Creates a link that is valid for `days`, or until the key of the receipt is revoked if it `endsWithKey`. `ownerId` is the id of an API key or an account. */
     readonly create: (
       ownerId: string,
       receiptId: string,
-      days: number
+      validity: { readonly days: number; readonly endsWithKey: boolean }
     ) => Effect.Effect<NewReceiptLink, ReceiptNotFound | ReceiptErased | RateLimitExceeded | StoreUnavailable>
     /** Returns all links of a receipt, newest first, even if its personal data is erased. */
     readonly list: (

@@ -1,5 +1,5 @@
 /** Creates, lists, revokes and opens links to receipts. The links of a receipt are events in the stream of the receipt. */
-import { Clock, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { Clock, DateTime, Effect, Layer, RcMap, Redacted, Schema, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isSqlError } from "effect/sql/SqlError"
 import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
@@ -19,6 +19,7 @@ import {
 import { ReceiptLinkNotFound, ReceiptLinks } from "#domain/receipts/ReceiptLinks.ts"
 import { type ReceiptRecord, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { VersionConflict } from "#events/store/AppendCommand.ts"
 import * as Catalogue from "#events/store/Catalogue.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
@@ -27,8 +28,8 @@ import type { StoredEvent } from "#events/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-/** Maximum attempts of a change. An attempt fails if another request changes a link of the same receipt meanwhile. */
-const maxDecisions = 5
+/** Maximum attempts of a change. An attempt fails if another replica changes a link of the same receipt meanwhile. */
+const maxDecisions = 20
 
 const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
 const decodeRevoked = Catalogue.decoder(ReceiptLinkRevoked)
@@ -37,8 +38,9 @@ const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>)
   const links = new Map<string, ReceiptLink>()
   for (const { data, occurred_at, type } of events) {
     if (type === ReceiptLinkCreated.type) {
-      const { by, expires_at: expiresAt, key_id: keyId, link_id: linkId } = yield* decodeCreated(data)
-      links.set(linkId, { linkId, keyId, by, createdAt: DateTime.makeUnsafe(occurred_at), expiresAt, isRevoked: false })
+      const { by, expires_at: expiresAt, key_id: keyId, link_id: linkId, until } = yield* decodeCreated(data)
+      const createdAt = DateTime.makeUnsafe(occurred_at)
+      links.set(linkId, { linkId, keyId, by, createdAt, expiresAt, endsWithKey: until === "key", isRevoked: false })
     }
     if (type === ReceiptLinkRevoked.type) {
       const created = links.get((yield* decodeRevoked(data)).link_id)
@@ -51,18 +53,22 @@ const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>)
 const tooManyEvents = (receiptId: string) =>
   `The links of receipt ${receiptId} cannot be read: it has more than ${maxStreamLength} events (a defect)`
 
-const make = Effect.gen(function* () {
-  const events = yield* EventStore
-  const hash = yield* KeyedHash
-  const crypto = yield* Crypto
-  const receipts = yield* ReceiptReader
-  const { verified } = yield* SignedLeaves.make
-  const isAccountOpen = yield* makeIsAccountOpen
-
+const makeSignatures = Effect.map(KeyedHash, (hash) => {
   const signatureOf = (signed: string) => hash.of("receipt-link", signed)
   /** Verifies the signature of a token. Compares hashes, so that the duration reveals nothing about the right signature. */
   const isSigned = (signed: string, signature: string) =>
     hash.of("receipt-link", signature) === hash.of("receipt-link", signatureOf(signed))
+  return { isSigned, signatureOf }
+})
+
+const make = Effect.gen(function* () {
+  const events = yield* EventStore
+  const { isSigned, signatureOf } = yield* makeSignatures
+  const crypto = yield* Crypto
+  const receipts = yield* ReceiptReader
+  const { verified } = yield* SignedLeaves.make
+  const holderOf = yield* makeHolderOf
+  const inTurn = yield* makeInTurn
 
   const linksOf = Effect.fnUntraced(function* (receiptId: string) {
     const stored = yield* verified(yield* events.readStream(receiptStream(receiptId), 0, maxStreamLength + 1))
@@ -76,10 +82,11 @@ const make = Effect.gen(function* () {
       .appendWith([{ stream: receiptStream(receiptId), expectedVersion, events: [event], charge: null }], () => Effect.void)
       .pipe(Effect.catchIf(isSqlError, QueryPolicy.refused))
 
-  const again = { times: maxDecisions - 1, while: ({ _tag }: { readonly _tag: string }) => _tag === "VersionConflict" }
-  const busy = { VersionConflict: () => Effect.fail(new StoreUnavailable({})) }
-
-  const createOnce = Effect.fnUntraced(function* (ownerId: string, { accountId, keyId, receipt }: ReceiptRecord, days: number) {
+  const createOnce = Effect.fnUntraced(function* (
+    ownerId: string,
+    { accountId, keyId, receipt }: ReceiptRecord,
+    { days, endsWithKey }: Validity
+  ) {
     const receiptId = receipt.receipt_id
     const { links, version } = yield* linksOf(receiptId)
     const now = yield* DateTime.now
@@ -89,15 +96,16 @@ const make = Effect.gen(function* () {
     const { linkId } = claims
     const expiresAt = DateTime.makeUnsafe(expiresAtSeconds * 1000)
     const by = ownerId === keyId ? "key" : "account"
-    const created = { account_id: accountId, key_id: keyId, link_id: linkId, by, expires_at: expiresAt } as const
+    const until = endsWithKey ? ({ until: "key" } as const) : {}
+    const created = { account_id: accountId, key_id: keyId, link_id: linkId, by, expires_at: expiresAt, ...until } as const
     yield* append(receiptId, version, ReceiptLinkCreated.make(created))
     const signed = claimsText(claims)
     return { linkId, token: Redacted.make(`${signed}.${signatureOf(signed)}`), expiresAt }
   })
 
-  const create = Effect.fn("PgReceiptLinks.create")(function* (ownerId: string, receiptId: string, days: number) {
+  const create = Effect.fn("PgReceiptLinks.create")(function* (ownerId: string, receiptId: string, validity: Validity) {
     const record = yield* receipts.find(ownerId, receiptId)
-    return yield* createOnce(ownerId, record, days).pipe(Effect.retry(again), Effect.catchTags(busy))
+    return yield* inTurn(receiptId, createOnce(ownerId, record, validity))
   })
 
   const list = Effect.fn("PgReceiptLinks.list")(function* (ownerId: string, receiptId: string) {
@@ -117,7 +125,7 @@ const make = Effect.gen(function* () {
   })
 
   const revoke = Effect.fn("PgReceiptLinks.revoke")(function* (ownerId: string, receiptId: string, linkId: string) {
-    return yield* revokeOnce(ownerId, receiptId, linkId).pipe(Effect.retry(again), Effect.catchTags(busy))
+    return yield* inTurn(receiptId, revokeOnce(ownerId, receiptId, linkId))
   })
 
   const open = Effect.fn("PgReceiptLinks.open")(function* (token: Redacted.Redacted) {
@@ -128,26 +136,43 @@ const make = Effect.gen(function* () {
     const link = (yield* linksOf(receiptId)).links.get(linkId)
     if (link === undefined || link.isRevoked) return yield* new ReceiptLinkNotFound({})
     // The links of a closed account are invalid, because its owner can no longer revoke them.
-    if (!(yield* isAccountOpen(link.keyId))) return yield* new ReceiptLinkNotFound({})
+    const holder = yield* holderOf(link.keyId)
+    if (holder?.is_open !== true || (link.endsWithKey && !holder.is_active)) return yield* new ReceiptLinkNotFound({})
     return yield* receipts.find(link.keyId, receiptId)
   })
 
   return ReceiptLinks.of({ create, list, revoke, open })
 })
 
-/** Creates a function that returns whether the current account of an API key is open. */
-const makeIsAccountOpen = Effect.map(SqlClient.SqlClient, (sql) => {
+/**
+ * Creates a function that runs the changes of one receipt one after the other on this replica, because concurrent ones would conflict. A
+ * change that conflicts with another replica is repeated.
+ */
+const makeInTurn = Effect.map(RcMap.make({ lookup: (_receiptId: string) => Semaphore.make(1) }), (turns) => {
+  const again = { times: maxDecisions - 1, while: ({ _tag }: { readonly _tag: string }) => _tag === "VersionConflict" }
+  return <A, E extends { readonly _tag: string }>(receiptId: string, change: Effect.Effect<A, E | VersionConflict>) =>
+    RcMap.get(turns, receiptId).pipe(
+      Effect.flatMap((turn) => turn.withPermit(Effect.retry(change, again))),
+      Effect.scoped,
+      Effect.catchIf(Schema.is(VersionConflict), () => Effect.fail(new StoreUnavailable({})))
+    )
+})
+
+type Validity = Parameters<ReceiptLinks["Service"]["create"]>[2]
+
+/** Creates a function that returns whether an API key is active, and whether its current account is open. */
+const makeHolderOf = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = SqlSchema.findAll({
     Request: Schema.String,
-    Result: Schema.Struct({ is_open: Schema.Boolean }),
-    execute: (keyId) => sql`SELECT a.closed_at IS NULL AS is_open
-      FROM (SELECT account_id FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid) k
+    Result: Schema.Struct({ is_open: Schema.Boolean, is_active: Schema.Boolean }),
+    execute: (keyId) => sql`SELECT a.closed_at IS NULL AS is_open, k.revoked_at IS NULL AS is_active
+      FROM (SELECT account_id, revoked_at FROM vatproof.api_keys WHERE key_id = ${keyId}::uuid) k
       CROSS JOIN LATERAL (SELECT closed_at FROM vatproof.accounts WHERE account_id = k.account_id LIMIT 1) a`
   })
   return (keyId: string) =>
     find(keyId).pipe(
       QueryPolicy.withRetry(retryFor),
-      Effect.map(([account]) => account?.is_open === true)
+      Effect.map(([holder]) => holder)
     )
 })
 

@@ -23,6 +23,11 @@ const NewLink = [
         default: usualLinkDays,
         examples: [usualLinkDays]
       })
+    ),
+    until: Schema.optionalKey(
+      Schema.Literal("key").annotate({
+        description: "key: the link also ends when the API key of the receipt is revoked. Default: it outlives the key"
+      })
     )
   }).annotate({ title: "NewReceiptLink" }),
   Schema.Null
@@ -46,6 +51,9 @@ const ListedLinks = Schema.Struct({
         description: "Creator of the link. key: the API key of the receipt; account: a login of its account"
       }),
       expires_at: Timestamp,
+      until: Schema.optionalKey(
+        Schema.Literal("key").annotate({ description: "key: the link ends when the API key is revoked" })
+      ),
       revoked: Schema.Boolean.annotate({ description: "true: the link is permanently invalid" })
     }).annotate({ identifier: "ListedReceiptLink" })
   )

@@ -43,8 +43,8 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       create: Effect.fnUntraced(function* ({ params, payload }) {
         const { ownerId } = yield* CurrentReceiptReader
-        const days = payload?.expires_in_days ?? usualLinkDays
-        return yield* links.create(ownerId, ReceiptId.normalize(params.receipt_id), days).pipe(
+        const validity = { days: payload?.expires_in_days ?? usualLinkDays, endsWithKey: payload?.until === "key" }
+        return yield* links.create(ownerId, ReceiptId.normalize(params.receipt_id), validity).pipe(
           Effect.map(({ expiresAt, linkId, token }) => ({
             link_id: linkId,
             url: `${site.publicUrl}${openPath}/${Redacted.value(token)}`,
@@ -57,11 +57,12 @@ export const layer = HttpApiBuilder.group(
         const { ownerId } = yield* CurrentReceiptReader
         const listed = yield* links.list(ownerId, ReceiptId.normalize(params.receipt_id))
         return {
-          data: listed.map(({ by, createdAt, expiresAt, isRevoked, linkId }) => ({
+          data: listed.map(({ by, createdAt, endsWithKey, expiresAt, isRevoked, linkId }) => ({
             link_id: linkId,
             created_at: createdAt,
             created_by: by,
             expires_at: expiresAt,
+            ...(endsWithKey ? ({ until: "key" } as const) : {}),
             revoked: isRevoked
           }))
         }

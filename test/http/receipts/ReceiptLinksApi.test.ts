@@ -195,6 +195,31 @@ layer(service, { excludeTestServices: true })("a link to a receipt", (it) => {
     yield* share(client, receiptId, { key })
   })
 
+  it.effect("is created or refused by each of 60 concurrent requests on two replicas", function* () {
+    const { client, key, receiptId } = yield* started
+    const other = yield* RunningService.make({ PUBLIC_URL: publicUrl })
+    const links = `${receiptsPath}/${receiptId}/links`
+    const replies = yield* Effect.all(
+      Array.from({ length: 60 }, (_, index) => (index % 2 === 0 ? client : other).post(links, {}, { key })),
+      { concurrency: "unbounded" }
+    )
+    const count = (status: number) => replies.filter((reply) => reply.status === status).length
+    assert.deepStrictEqual([count(201), count(429)], [20, 40])
+  })
+
+  it.effect("ends with the API key of its receipt if it was created until then, and otherwise outlives the key", function* () {
+    const { access, client, key, keyId, receiptId } = yield* started
+    const links = `${receiptsPath}/${receiptId}/links`
+    assertProblem(yield* client.post(links, { until: "never" }, { key }), "VALIDATION_ERROR")
+    const usual = yield* share(client, receiptId, { key })
+    const ending = yield* share(client, receiptId, { key }, { until: "key" })
+    assert.containSubset((yield* client.get(links, { key })).body, { data: [{ link_id: ending.linkId, until: "key" }] })
+    for (const { path } of [usual, ending]) assert.strictEqual((yield* client.get(path)).status, 200)
+    yield* client.ask(`/v1/auth/api-keys/${keyId}`, { ...access, method: "DELETE" })
+    assert.strictEqual((yield* client.get(usual.path)).status, 200)
+    assertProblem(yield* client.get(ending.path), "NOT_FOUND")
+  })
+
   it.effect(
     "returns 410 after the erasure of its receipt and shows only that the receipt was erased, until the link is revoked",
     function* () {
