@@ -50,10 +50,15 @@ const httpSettings = Layer.unwrap(
   })
 )
 
+/** Limit of open connections of one client address: an eighth of all connections of a process. */
+const maxConnectionsPerAddress = 1_024
+
 /** Serves all routes. On shutdown, in-flight requests complete first. */
 export const http = Layer.unwrap(
   Effect.gen(function* () {
-    const { host, port, shutdownDelay, shutdownGrace: grace } = yield* AppConfig
+    const { host, port, shutdownDelay, shutdownGrace: grace, trustedProxies } = yield* AppConfig
+    // Behind trusted proxies all connections come from their addresses.
+    const perAddress = trustedProxies === 0 ? { maxPerAddress: maxConnectionsPerAddress } : {}
     const listening = HttpRouter.serve(Layer.merge(Routes.layer, boundary), {
       disableLogger: true,
       disableListenLog: true,
@@ -63,7 +68,7 @@ export const http = Layer.unwrap(
     })
     return Draining.layerBeforeStop(shutdownDelay).pipe(
       Layer.provide(listening),
-      Layer.provide(HttpListener.layer({ host, port, grace, refusal: unroutableResponse })),
+      Layer.provide(HttpListener.layer({ host, port, grace, refusal: unroutableResponse, ...perAddress })),
       Layer.provide(PdfRenderer.layer)
     )
   })

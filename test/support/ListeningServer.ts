@@ -38,7 +38,7 @@ const portOf = (services: Context.Context<HttpServer.HttpServer>) => {
 export const listen = Effect.suspend(() => listenWith({}))
 
 export const listenWith = Effect.fnUntraced(function* (
-  options: Pick<HttpListener.HttpListenerOptions, "bodyRate" | "maxConnections" | "stalled">
+  options: Pick<HttpListener.HttpListenerOptions, "bodyRate" | "maxConnections" | "maxPerAddress" | "stalled">
 ) {
   const started: Array<string> = []
   const draining = yield* Draining.make

@@ -1,5 +1,5 @@
 /** The use cases of batches: submit, read, wait, cancel. BatchOpening turns the items into tasks, which the task engine answers. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
@@ -13,6 +13,7 @@ import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import * as UploadPlaces from "#domain/pending/UploadPlaces.ts"
+import * as WaitingPlaces from "#domain/pending/WaitingPlaces.ts"
 import { computedId } from "#domain/validation/ValidationTask.ts"
 
 /** The batch does not exist or belongs to another key. The message does not distinguish the two. */
@@ -33,8 +34,6 @@ export interface BatchSubmission<E, R> extends UploadPlaces.Uploader {
 const pollEvery = Duration.millis(200)
 /** Maximum time that the request to cancel a batch waits for the cancellation of all pending items. */
 const cancelWait = Duration.seconds(5)
-/** Maximum number of waiting clients per replica. Further clients get a response at once. */
-const maxWaiting = 500
 /** Maximum number of open batches per API key. */
 const maxOpen = 20
 const tooMany = new RateLimitExceeded({
@@ -125,7 +124,7 @@ const make = Effect.gen(function* () {
   const once = yield* IdempotencyRules.makeOnce
   const upload = yield* makeUpload
   const counted = yield* makeCounted
-  const waiters = yield* Semaphore.make(maxWaiting)
+  const place = WaitingPlaces.make({ inAll: 500, perKey: 50 })
 
   const find = Effect.fnUntraced(function* (keyId: string, batchId: string) {
     const batch = yield* store.find(keyId, batchId)
@@ -145,7 +144,7 @@ const make = Effect.gen(function* () {
   const get = Effect.fn("Batches.get")(function* (keyId: string, batchId: string, wait: Duration.Duration) {
     const batch = yield* find(keyId, batchId)
     if (!Duration.isPositive(wait)) return yield* counted(batch)
-    yield* waiters.withPermitsIfAvailable(1)(awaitEnd(batchId, wait))
+    yield* place(keyId, awaitEnd(batchId, wait))
     return yield* Effect.flatMap(find(keyId, batchId), counted)
   })
 

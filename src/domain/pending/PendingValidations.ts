@@ -1,5 +1,5 @@
 /** The use cases of validations that may be answered later: submit, read, wait, cancel. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema, Semaphore } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -9,6 +9,7 @@ import { closingId, computedId, expiry } from "#domain/validation/ValidationTask
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
+import * as WaitingPlaces from "#domain/pending/WaitingPlaces.ts"
 import { ValidationReader, type ValidationRecord } from "#domain/pending/ValidationReader.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
@@ -46,13 +47,11 @@ export interface Submitted {
 
 /** Polling interval for waiting clients, because another replica may close their tasks. All clients poll at the same time, to share a statement. */
 const pollEveryMs = 500
-/** Maximum number of waiting clients per replica. Further clients get a response at once. */
-const maxWaiting = 2_000
 
 const makeAwaitClosed = Effect.gen(function* () {
   const reader = yield* ValidationReader
   const signals = yield* TaskSignals
-  const waiters = yield* Semaphore.make(maxWaiting)
+  const place = WaitingPlaces.make()
 
   /** Waits until a validation is no longer pending. */
   const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
@@ -66,8 +65,7 @@ const makeAwaitClosed = Effect.gen(function* () {
     }
   })
 
-  return (keyId: string, validationId: string, wait: Duration.Duration) =>
-    waiters.withPermitsIfAvailable(1)(awaitClosed(keyId, validationId, wait))
+  return (keyId: string, validationId: string, wait: Duration.Duration) => place(keyId, awaitClosed(keyId, validationId, wait))
 })
 
 const make = Effect.gen(function* () {

@@ -2,7 +2,7 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { createServer, type ServerResponse } from "node:http"
 import { Server, Socket } from "node:net"
-import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Schema, Scheduler, Scope } from "effect"
+import { Context, Deferred, Duration, Effect, Layer, Predicate, Queue, Result, Schema, Scheduler, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -26,6 +26,8 @@ export interface HttpListenerOptions {
   readonly bodyRate?: BodyRate.LeastRate
   /** Limit of open connections (default: 8,192). */
   readonly maxConnections?: number
+  /** Limit of open connections of one client address (IPv6: of one /64). By default there is none, because a proxy has one address. */
+  readonly maxPerAddress?: number
 }
 
 /** The server cannot listen on its address, most often because another program uses the port. */
@@ -82,14 +84,16 @@ const make = Effect.fnUntraced(function* (options: HttpListenerOptions) {
   const { begun, replaced } = yield* Draining
   const { uuidV7 } = yield* Crypto
   const dispatcher = (yield* Scheduler.Scheduler).makeDispatcher()
+  const ofOneAddress = options.maxPerAddress === undefined ? "" : `, or of ${options.maxPerAddress} of one client address,`
   const warnOfDropped = yield* makeWarning(
-    (count) => `Refused ${count} connections: the maximum of ${maxConnections} open connections is reached`
+    (count) => `Refused ${count} connections: the maximum of ${maxConnections} open connections${ofOneAddress} is reached`
   )
   const warnOfPipelines = yield* makeWarning(
     (count) => `Closed ${count} connections: the maximum of ${maxPipelined} waiting pipelined requests is reached`
   )
   const { close, server } = makeServer(options)
   server.on("drop", warnOfDropped)
+  if (options.maxPerAddress !== undefined) boundPerAddress(server, options.maxPerAddress, warnOfDropped)
   const refusal = (reason: HttpRefusal.RefusalReason) => options.refusal(reason, uuidV7())
   refuseUnreadable(server, refusal)
   const watchBody = yield* BodyRate.make(options.bodyRate ?? BodyRate.leastRate, (socket) =>
@@ -203,6 +207,38 @@ const trackIdle = (server: HttpServerOfNode) => {
   })
   // The yield lets the event loop read all received data before the connections are closed.
   return Effect.andThen(Effect.yieldNow, close)
+}
+
+/** Returns the address of a connection's client, or the /64 network of an IPv6 client, who owns a whole one. */
+const networkOf = ({ remoteAddress = "" }: Socket) =>
+  Result.match(NetAddress.ipFromString(remoteAddress), {
+    onFailure: () => remoteAddress,
+    onSuccess: (ip) => {
+      const address = NetAddress.toCanonical(ip)
+      return NetAddress.isIpv4Address(address)
+        ? NetAddress.formatIp(address)
+        : NetAddress.ipv6ToSegments(address).slice(0, 4).join(":")
+    }
+  })
+
+/** Closes the connections of a client address beyond the limit, so that one client cannot take all connections. */
+const boundPerAddress = (server: HttpServerOfNode, limit: number, onRefused: () => void) => {
+  const open = new Map<string, number>()
+  server.on("connection", (socket) => {
+    const network = networkOf(socket)
+    const count = (open.get(network) ?? 0) + 1
+    if (count > limit) {
+      onRefused()
+      socket.destroy()
+      return
+    }
+    open.set(network, count)
+    socket.once("close", () => {
+      const left = (open.get(network) ?? 0) - 1
+      if (left > 0) open.set(network, left)
+      else open.delete(network)
+    })
+  })
 }
 
 const listen = (server: HttpServerOfNode, { host, port }: HttpListenerOptions) =>

@@ -72,6 +72,19 @@ layer(Layer.empty, { excludeTestServices: true })("a connection", (it) => {
   })
 })
 
+layer(Layer.empty, { excludeTestServices: true })("a connection beyond the limit of its client address", (it) => {
+  it.effect("is closed at once, until another connection of the address is closed", function* () {
+    const { connect } = yield* listenWith({ maxPerAddress: 2 })
+    const [first, second] = [yield* connect, yield* connect]
+    yield* served(first)
+    yield* served(second)
+    for (const _ of [1, 2, 3]) assert.strictEqual(yield* (yield* connect).closed, "")
+    yield* first.leave
+    yield* served(second)
+    yield* served(yield* connect)
+  })
+})
+
 layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
   it.effect("has `;`, `#` and invalid UTF-8 escaped in its path and query before the router reads them", function* () {
     const { connect } = yield* listen
