@@ -61,6 +61,11 @@ const makeSignatures = Effect.map(KeyedHash, (hash) => {
   return { isSigned, signatureOf }
 })
 
+const appendTo = (events: EventStore["Service"]) => (receiptId: string, expectedVersion: number, event: DomainEvent) =>
+  events
+    .appendWith([{ stream: receiptStream(receiptId), expectedVersion, events: [event], charge: null }], () => Effect.void)
+    .pipe(Effect.catchIf(isSqlError, QueryPolicy.refused))
+
 const make = Effect.gen(function* () {
   const events = yield* EventStore
   const { isSigned, signatureOf } = yield* makeSignatures
@@ -77,10 +82,7 @@ const make = Effect.gen(function* () {
     return { links: yield* linksIn(stored), version: stored.length }
   })
 
-  const append = (receiptId: string, expectedVersion: number, event: DomainEvent) =>
-    events
-      .appendWith([{ stream: receiptStream(receiptId), expectedVersion, events: [event], charge: null }], () => Effect.void)
-      .pipe(Effect.catchIf(isSqlError, QueryPolicy.refused))
+  const append = appendTo(events)
 
   const createOnce = Effect.fnUntraced(function* (
     ownerId: string,
