@@ -6,6 +6,8 @@ import { DateTime, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { Fragment } from "effect/sql/Statement"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
+import { Integrity } from "#domain/audit/Integrity.ts"
+import { receiptStream } from "#domain/receipts/Receipt.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import { eventIndex } from "#events/projections/EventIndex.ts"
 import { elementType, sqlArray } from "#events/database/SqlArray.ts"
@@ -168,18 +170,20 @@ const factsOf = (row: { readonly key_id: string; readonly account_id: string; re
   prefix: row.prefix
 })
 
-export const make = Effect.map(SqlClient.SqlClient, (sql) => {
+/**
+ * Returns true if the event matches the filter. Compares texts of canonical JSON. The event of a validation names no account: its account is that
+ * of its key, according to the projection of the keys.
+ */
+const isMatch = ({ accountId, keyId, receiptId, type: ofType, vatId }: AuditFilter, { data, stream_id, type }: StoredEvent) =>
+  (ofType === null || type === ofType) &&
+  (receiptId === null || stream_id === receiptStream(receiptId)) &&
+  (vatId === null || data.includes(`vat_id":${JSON.stringify(vatId)}`)) &&
+  (keyId === null || stream_id === `key-${keyId}` || data.includes(`"key_id":"${keyId}"`)) &&
+  (accountId === null || type === commonest || data.includes(`"account_id":"${accountId}"`))
+
+export const make = Effect.map(Effect.all([SqlClient.SqlClient, Integrity]), ([sql, { refuse }]) => {
   const select = makeSelect(sql)
   const decode = Schema.decodeUnknownEffect(Schema.Array(StoredEvent))
-
-  const findAccount = SqlSchema.findAll({
-    Request: Schema.Int,
-    Result: Schema.Struct({ account_id: Schema.NullOr(Schema.String) }),
-    execute: (
-      position
-    ) => sql`SELECT coalesce(p.account_id, (SELECT k.account_id FROM vatproof.api_keys k WHERE k.key_id = p.key_id)) AS account_id
-      FROM vatproof.event_index p WHERE p.log_id = ${logId} AND p.position = ${position}`
-  })
 
   const findKey = SqlSchema.findAll({
     Request: Schema.Struct({ accountId: Schema.String, prefix: Schema.String }),
@@ -208,14 +212,16 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
         QueryPolicy.withRetry(retryFor),
         Effect.map(([row]) => row?.key_id ?? null)
       ),
-    /** Returns up to `limit` events that match the filter, at position `after` or later, in ascending order of position. */
+    /** Refuses an event that the index gives a wrong type, account, key, VAT ID or receipt. Returns up to `limit` events that match the filter, at position `after` or later, in ascending order of position. */
     find: (filter: AuditFilter, after: number, limit: number) =>
-      Effect.flatMap(select(filter, after, limit), decode).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Returns the account of the event at a position; null if the event has no account or does not exist. */
-    accountAt: (position: number) =>
-      findAccount(position).pipe(
+      Effect.flatMap(select(filter, after, limit), decode).pipe(
         QueryPolicy.withRetry(retryFor),
-        Effect.map(([row]) => row?.account_id ?? null)
+        Effect.tap((events) => {
+          const wrong = events.find((event) => !isMatch(filter, event))
+          return wrong === undefined
+            ? Effect.void
+            : refuse("event", `The index of the events is wrong at position ${wrong.position}`)
+        })
       )
   }
 })

@@ -2,7 +2,7 @@
  * Serves auditors and owners of receipts: searches events with the projection `vatproof.event_index`, and proves that an event is
  * in the signed log.
  */
-import { Effect, Layer, Option, Schedule } from "effect"
+import { Effect, Layer, Option, Predicate, Schedule } from "effect"
 import { AuditLogRead, type Auditor, auditorStream } from "#domain/audit/Auditor.ts"
 import {
   type AuditFilter,
@@ -161,7 +161,6 @@ const makeAllow = (search: EventSearch.EventSearch) =>
  */
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   const events = yield* EventStore
-  const { upToDate } = yield* Projections
   const { verified } = yield* SignedLeaves.make
   const decodeReceipt = Catalogue.decoder(ReceiptIssued)
 
@@ -171,8 +170,10 @@ const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
     }
     const { accountId } = reader.auditor
     if (accountId === null) return true
-    yield* upToDate(eventIndex)
-    return (yield* search.accountAt(event.position)) === accountId
+    const data = EventLine.readData(event)
+    if (Predicate.hasProperty(data, "account_id") && data.account_id !== null) return data.account_id === accountId
+    const keyId = keyOfEvent(event)
+    return keyId !== null && (yield* search.factsOfKeys([keyId])).get(keyId)?.accountId === accountId
   })
 
   const at = (position: number) =>

@@ -12,11 +12,13 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { logDefects } from "#domain/kernel/LogDefects.ts"
 import { logId } from "#events/store/AppendCommand.ts"
 import * as AuditReads from "#events/audit/verify/AuditReads.ts"
+import * as BatchAudit from "#events/audit/verify/BatchAudit.ts"
 import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
 import * as DocumentAudit from "#events/audit/verify/DocumentAudit.ts"
 import * as Findings from "#events/audit/verify/Findings.ts"
 import * as ProjectionAudit from "#events/audit/verify/ProjectionAudit.ts"
 import * as SchemaAudit from "#events/audit/verify/SchemaAudit.ts"
+import { eventIndex } from "#events/projections/EventIndex.ts"
 import * as LeafHashes from "#events/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/merkle/Checkpoint.ts"
 import { append, empty, equalHashes, type Hash, root } from "#events/merkle/MerkleTree.ts"
@@ -46,6 +48,11 @@ const retryFor = "3 seconds"
 const keepEvery = 16
 /** Duration of the scrubber's lease. After a lease has expired, another replica continues from the stored progress. */
 const leaseMs = 120_000
+/**
+ * During a pass the scrubber compares the search index with the log at this interval, or after nine times the duration of the comparison.
+ * Between two passes it makes no comparison. So an omission from the index is found after `ScrubPace.rest` and two comparisons at the latest.
+ */
+const indexEvery = Duration.minutes(5)
 /** Maximum number of findings that one pass of the scrubber logs. */
 const loggedAtMost = 20
 
@@ -156,48 +163,27 @@ const textOf = ({ message, position: at, table }: Findings.Finding) => {
   return table === "schema" ? `The ${message}` : `The projection ${table} is wrong${where}`
 }
 
-/** Creates the checks of a pass that `audit verify` makes as well. Each returns its findings. */
+/** Creates the checks that `audit verify` makes as well. They add to the findings of a pass. */
 const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
   const crypto = yield* Crypto
-  const sql = yield* SqlClient.SqlClient
   const reads = yield* AuditReads.make
   const documentReads = yield* DocumentAudit.makeReads
-  const findingsOf = <E>(check: (found: Findings.Findings) => Effect.Effect<void, E, SqlClient.SqlClient>) => {
-    const found = Findings.make()
-    return Effect.map(Effect.provideService(check(found), SqlClient.SqlClient, sql), () => found.list().map(textOf))
-  }
-
-  return {
-    schema: findingsOf((found) => SchemaAudit.run(schema, found)),
-    tables: findingsOf((found) =>
-      Effect.gen(function* () {
-        yield* DatabaseAudit.compareTables(reads, yield* reads.head, found)
-        yield* ProjectionAudit.run(found)
-      })
-    ),
-    /** Starts the comparison of the personal documents of a pass, which continues from section to section. */
-    documents: () => {
-      const found = Findings.make()
-      const documents = DocumentAudit.make(crypto, found)
-      let told = 0
-      const news = () => {
-        const list = found.list().slice(told).map(textOf)
-        told += list.length
-        return list
-      }
-      return {
-        compare: (from: number, to: number) =>
-          Effect.map(Effect.all([reads.eventsWithDocuments(from, to), documentReads.between(from, to)]), ([events, rows]) => {
-            documents.compareAll(events, rows)
-            return news()
-          }),
-        /** Compares erasures and legal holds with the events before position `end`, all of which the pass has compared. */
-        conclude: (end: number) =>
-          Effect.map(reads.head, (head) => {
-            documents.conclude(end, head)
-            return news()
-          })
-      }
+  return (found: Findings.Findings, isWhole: boolean) => {
+    const documents = DocumentAudit.make(crypto, found)
+    const compareBatch = BatchAudit.make(crypto, found, isWhole)
+    return {
+      schema: SchemaAudit.run(schema, found),
+      documents: (from: number, to: number) =>
+        Effect.map(Effect.all([reads.eventsWithDocuments(from, to), documentReads.between(from, to)]), ([events, rows]) => {
+          documents.compareAll(events, rows)
+          events.forEach(compareBatch)
+        }),
+      /** Compares erasures and legal holds. The pass must have compared all documents before position `end`. */
+      erasures: (end: number) => Effect.map(reads.head, (head) => documents.conclude(end, head)),
+      index: ProjectionAudit.run(found, (table) => table === eventIndex),
+      tables: Effect.flatMap(reads.head, (head) => DatabaseAudit.compareTables(reads, head, found)).pipe(
+        Effect.andThen(ProjectionAudit.run(found))
+      )
     }
   }
 })
@@ -211,7 +197,8 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
   const lease = yield* makeLease(crypto.uuidV7())
   const verifyTiles = yield* makeVerifyTiles
   const verifyTop = yield* makeVerifyTop
-  const audit = yield* makeAudit(schema)
+  const auditOf = yield* makeAudit(schema)
+  const sql = yield* SqlClient.SqlClient
   const integrity = yield* Integrity
   const batchSize = tiles * tileWidth
 
@@ -228,30 +215,46 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
       }
       yield* Metric.update(findings, count)
     })
+    const found = Findings.make()
     const { signed, wrong } = yield* verifyTop
+    const start = claimed < signed ? claimed : 0
+    const audit = auditOf(found, start === 0)
+    let told = 0
+    const reportFound = Effect.suspend(() => {
+      const news = found.list().slice(told)
+      told += news.length
+      return report(news.map(textOf))
+    })
     yield* report(wrong)
-    yield* report(yield* audit.schema)
-    let from = claimed < signed ? claimed : 0
-    const isWhole = from === 0
-    const documents = audit.documents()
-    for (let batches = 1; from < signed; batches += 1) {
-      const to = Math.min(from + batchSize, signed)
-      yield* report(yield* verifyTiles(from, to, signed))
-      yield* report(yield* documents.compare(from, to))
-      from = to
-      yield* Metric.update(position, from)
-      if (batches % keepEvery === 0) yield* lease.keep(from - (from % tileWidth))
-      yield* Effect.sleep(every)
-    }
+    yield* Effect.andThen(audit.schema, reportFound)
+    const verifyAll = Effect.gen(function* () {
+      let from = start
+      for (let batches = 1; from < signed; batches += 1) {
+        const to = Math.min(from + batchSize, signed)
+        yield* report(yield* verifyTiles(from, to, signed))
+        yield* Effect.andThen(audit.documents(from, to), reportFound)
+        from = to
+        yield* Metric.update(position, from)
+        if (batches % keepEvery === 0) yield* lease.keep(from - (from % tileWidth))
+        yield* Effect.sleep(every)
+      }
+    })
+    const verifyIndex = Effect.timed(audit.index).pipe(
+      Effect.tap(() => reportFound),
+      Effect.flatMap(([took]) => Effect.sleep(Duration.max(indexEvery, Duration.times(took, 9)))),
+      Effect.repeat({ while: () => count === 0 }),
+      Effect.andThen(Effect.never)
+    )
+    yield* Effect.raceFirst(verifyAll, verifyIndex)
     yield* lease.keep(0)
-    if (isWhole) yield* report(yield* documents.conclude(signed))
+    if (start === 0) yield* audit.erasures(signed)
     // The comparison of the projections can take longer than the lease. Therefore the scrubber renews the lease during the
     // comparison.
     const renewal = Effect.forever(Effect.delay(lease.keep(0), leaseMs / 4))
-    yield* report(yield* Effect.raceFirst(audit.tables, renewal))
+    yield* Effect.andThen(Effect.raceFirst(audit.tables, renewal), reportFound)
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)
     return count
-  })
+  }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 })
 
 /** Runs the scrubber in the background. If the database is unavailable, the next pass continues from the stored progress. */

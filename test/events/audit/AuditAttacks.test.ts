@@ -126,6 +126,52 @@ const attacks: ReadonlyArray<Attack> = [
     verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce$/mu,
     scrub: /^The projection accounts is wrong at position \d+$/mu,
     start: /^The schema differs from this version's: setting search_path of the role \w+ in the database: /mu
+  },
+  {
+    name: "a cancelled validation with the answer of another one",
+    statements: ({ cancelled, validation }) => [
+      `UPDATE vatproof.tasks t SET state = 'final', closed_by = o.closed_by FROM vatproof.tasks o
+        WHERE t.task_id = '${cancelled}' AND o.task_id = '${validation}'`
+    ],
+    verify: /^\d+: tasks [-0-9a-f]+: the row differs from what the events produce$/mu,
+    scrub: /^The projection tasks is wrong at position \d+$/mu,
+    reads: { cancelled: altered }
+  },
+  {
+    name: "an item of a batch with the answer of another item",
+    statements: ({ batch }) => [
+      `UPDATE vatproof.tasks t SET closed_by = o.closed_by FROM vatproof.tasks o
+        WHERE t.batch_id = '${batch}' AND o.batch_id = t.batch_id AND o.item = 1 - t.item`
+    ],
+    verify: /^\d+: tasks [-0-9a-f]+: the row differs from what the events produce$/mu,
+    scrub: /^The projection tasks is wrong at position \d+$/mu,
+    reads: { batch: altered }
+  },
+  {
+    name: "rows removed from the search index",
+    statements: () => ["DELETE FROM vatproof.event_index WHERE type = 'ApiKeyRevoked'"],
+    verify: /^\d+: event_index \d+: the row is missing$/mu,
+    scrub: /^The projection event_index is wrong at position \d+$/mu
+  },
+  {
+    name: "a row of the search index with another type",
+    statements: () => [
+      "UPDATE vatproof.event_index SET type = 'ApiKeyRevoked' WHERE position = (SELECT min(position) FROM vatproof.event_index WHERE type = 'ApiKeyIssued')"
+    ],
+    verify: /^\d+: event_index \d+: the row differs from what the events produce$/mu,
+    scrub: /^The projection event_index is wrong at position \d+$/mu,
+    reads: { search: altered }
+  },
+  {
+    name: "an altered log with only the first checkpoint",
+    statements: () => [
+      "UPDATE vatproof.events SET units = 7 WHERE position > 0",
+      "DELETE FROM vatproof.checkpoints WHERE size > 1",
+      "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)"
+    ],
+    verify: /^\d+: meters [^:]+: the row differs from what the events produce$/mu,
+    scrub: /^The projection meters is wrong at position \d+$/mu,
+    start: /The only checkpoint in the database is that of the new log/u
   }
 ]
 

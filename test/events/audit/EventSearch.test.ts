@@ -1,5 +1,6 @@
 /** Compares the results of many combinations of filters, read page by page, with a scan of all events. */
 import { DateTime, Effect, Layer, type Schema } from "effect"
+import { Integrity } from "#domain/audit/Integrity.ts"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/store/EventStore.ts"
 import * as EventIndex from "#events/projections/EventIndex.ts"
@@ -139,7 +140,9 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
   return found
 })
 
-const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(Layer.provideMerge(MigratedDatabase.layer))
+const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(
+  Layer.provideMerge(Layer.merge(MigratedDatabase.layer, Integrity.layer))
+)
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {
   it.effect("finds exactly the matching events for many combinations of filters, page by page and in time ranges", function* () {

@@ -1,4 +1,4 @@
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schedule } from "effect"
 import { Integrity } from "#domain/audit/Integrity.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -66,6 +66,19 @@ layer(SignedLog.layer, { excludeTestServices: true })("The scrubber, the backgro
     yield* MigratedDatabase.execute("CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles")
     assert.strictEqual(yield* scrub, 0)
     assert.isNull(yield* yield* Scrubber.makePass(pace, yield* SchemaOfProgram.comparison))
+  })
+
+  it.effect("compares the search index with the log in the middle of a pass", function* () {
+    yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
+    yield* MigratedDatabase.execute("INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 5000, 'ApiKeyRevoked')")
+    const pass = yield* Scrubber.makePass({ ...pace, every: Duration.hours(1) }, yield* SchemaOfProgram.comparison)
+    yield* Effect.forkScoped(pass)
+    const { report } = yield* Integrity
+    yield* Effect.repeat(report, {
+      schedule: Schedule.spaced("20 millis"),
+      until: ({ altered }) => altered.includes("The projection event_index is wrong at position 5000")
+    })
+    yield* MigratedDatabase.execute("DELETE FROM vatproof.event_index")
   })
 
   for (const [name, change, undo, found] of attacks) {

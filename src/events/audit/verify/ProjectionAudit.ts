@@ -109,7 +109,10 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
 })
 
 /** Compares all tables and adds the differences to the findings. */
-export const run = Effect.fn("ProjectionAudit.run")(function* (findings: Findings) {
+export const run = Effect.fn("ProjectionAudit.run")(function* (
+  findings: Findings,
+  isMeant: (table: string) => boolean = () => true
+) {
   const sql = yield* SqlClient.SqlClient
   const reads = yield* makeReads
   /** Reports a table that cannot be compared. A savepoint lets the comparison of the other tables continue. */
@@ -128,7 +131,8 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (findings: Finding
     const head = Number(end)
     if (!same) findings.addRow({ table: "logs", key: String(logId), position: head }, meanings.different)
     const followed = yield* compareProjections(head, findings)
-    for (const table of tableProjections) yield* orReported(table.name, compareTable(table, head, followed(table.name), findings))
+    for (const table of tableProjections.filter(({ name }) => isMeant(name)))
+      yield* orReported(table.name, compareTable(table, head, followed(table.name), findings))
   }).pipe(
     sql.withTransaction,
     Effect.catchTags({ SqlError: QueryPolicy.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
