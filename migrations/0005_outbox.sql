@@ -1,5 +1,5 @@
 -- Outbox of mails. The transaction that requests a mail writes its row. A rollback discards the mail; a committed mail is sent, even after a restart.
--- The row has the address and the token until the mail is settled. The states are:
+-- The row has the address until the mail is settled. The token of the link is a keyed hash of mail_id, and is stored nowhere. The states are:
 --
 --   waiting      not settled; the next attempt is due at due_at
 --   claimed      not settled; a replica is sending it. If the replica dies, its lease expires at due_at and another replica sends the mail
@@ -13,7 +13,6 @@ CREATE TABLE vatproof.outbox (
   state text COLLATE "C" NOT NULL DEFAULT 'waiting' CHECK (state IN
     ('waiting', 'claimed', 'sent', 'refused', 'expired', 'needless', 'superseded')),
   email text,
-  token text,
   requested_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz NOT NULL,
   due_at timestamptz NOT NULL DEFAULT now(),
@@ -23,7 +22,7 @@ CREATE TABLE vatproof.outbox (
   settled_at timestamptz,
   traceparent text CHECK (traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'),
   CHECK ((settled_at IS NULL) = (state IN ('waiting', 'claimed'))),
-  CHECK (CASE WHEN settled_at IS NULL THEN email IS NOT NULL AND token IS NOT NULL ELSE email IS NULL AND token IS NULL END)
+  CHECK (CASE WHEN settled_at IS NULL THEN email IS NOT NULL ELSE email IS NULL END)
 ) WITH (fillfactor = 50);
 COMMENT ON COLUMN vatproof.outbox.due_at IS 'Time of the next attempt. For a claimed mail: end of the lease.';
 COMMENT ON COLUMN vatproof.outbox.claim IS 'Id of the attempt that holds the lease. Updates by an attempt with another id have no effect.';

@@ -1,8 +1,9 @@
 /** The outbox of a replica, and signups that request mails. */
-import { Effect, Layer, type LogLevel, Redacted, References, Schedule, Schema, Scope } from "effect"
+import { Effect, Layer, type LogLevel, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { EmailQueue } from "#domain/email/EmailQueue.ts"
+import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as Outbox from "#events/outbox/Outbox.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -28,7 +29,7 @@ const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => SmtpMailer.layer
 /** Starts an outbox. `stop` or the end of the scope stops it like SIGTERM. It logs nothing by default. */
 export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon, logLevel: LogLevel.LogLevel = "None") {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const outbox = Outbox.layer(pace).pipe(Layer.provide(mailer))
+  const outbox = Outbox.layer(pace).pipe(Layer.provide([mailer, PgKeyedHash.layer]))
   const context = yield* Layer.buildWithMemoMap(outbox, Layer.makeMemoMapUnsafe(), scope).pipe(
     Effect.provideService(References.MinimumLogLevel, logLevel)
   )
@@ -52,20 +53,18 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon, logLe
 
   /** Requests a mail to an account. */
   const ask = (accountId: string, email: string) =>
-    Effect.flatMap(EmailQueue, (mails) => mails.enqueue({ purpose: "verify_email", accountId, email, token })).pipe(
-      Effect.provide(context)
-    )
+    Effect.gen(function* () {
+      const mailId = (yield* Crypto).uuidV7()
+      yield* (yield* EmailQueue).enqueue({ mailId, purpose: "verify_email", accountId, email })
+    }).pipe(Effect.provide(context))
 
   return { signUp, ask, stop }
 })
-
-export const token = Redacted.make("5e".repeat(32))
 
 const MailRow = Schema.Struct({
   mail_id: Schema.String,
   state: Schema.String,
   email: Schema.NullOr(Schema.String),
-  token: Schema.NullOr(Schema.String),
   reply: Schema.NullOr(Schema.String),
   attempts: Schema.Int,
   due_in_ms: Schema.Int
@@ -77,7 +76,7 @@ export const mailsOf = Effect.fnUntraced(function* (accountId: string) {
   const find = SqlSchema.findAll({
     Request: Schema.String,
     Result: MailRow,
-    execute: (id) => sql`SELECT mail_id, state, email, token, reply, attempts,
+    execute: (id) => sql`SELECT mail_id, state, email, reply, attempts,
         (extract(epoch FROM due_at - clock_timestamp()) * 1000)::int AS due_in_ms
       FROM vatproof.outbox WHERE account_id = ${id} ORDER BY mail_id`
   })

@@ -1,14 +1,14 @@
 /** The queue of mails that users request (rule 53). */
-import { Context, type Effect, type Redacted } from "effect"
+import { Context, type Effect } from "effect"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/** `email` is the address as the user typed it; `token` has 64 hex digits and belongs only in the mail's link. */
+/** `mailId` is a UUID; `email` is the address as the user typed it. */
 export interface RequestedEmail {
+  readonly mailId: string
   readonly purpose: EmailPurpose
   readonly accountId: string
   readonly email: string
-  readonly token: Redacted.Redacted
 }
 
 export class EmailQueue extends Context.Service<

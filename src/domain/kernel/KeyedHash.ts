@@ -9,7 +9,17 @@ export class KeyedHash extends Context.Service<
      * purpose.
      */
     readonly of: (
-      purpose: "address" | "agent" | "bzst" | "cursor" | "email" | "idempotency" | "receipt-link" | "reference" | "registration",
+      purpose:
+        | "address"
+        | "agent"
+        | "bzst"
+        | "cursor"
+        | "email"
+        | "idempotency"
+        | "mail"
+        | "receipt-link"
+        | "reference"
+        | "registration",
       text: string
     ) => string
   }

