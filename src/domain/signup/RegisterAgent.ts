@@ -1,9 +1,10 @@
 /** Registers without a password: returns an API key for an email address or an agent id at once (rules 43, 87). */
-import { Context, DateTime, Duration, Effect, Layer, Redacted } from "effect"
+import { Context, DateTime, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { AccountRegistered } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore, type Contact } from "#domain/accounts/AccountStore.ts"
 import * as ApiKey from "#domain/accounts/ApiKey.ts"
 import { ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
+import { Identity } from "#domain/callers/Identity.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/email/EmailAddress.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -26,6 +27,13 @@ const repeatableFor = Duration.hours(24)
 export interface Registration extends Contact {
   readonly client: string
   readonly idempotencyKey: string | null
+}
+
+/** The API key of a repeated registration does not work any more. */
+export class RegisteredKeyEnded extends Schema.TaggedError<RegisteredKeyEnded>()("RegisteredKeyEnded", {}) {
+  override get message() {
+    return "The API key of this registration was revoked or replaced; use a new Idempotency-Key for a new registration"
+  }
 }
 
 /**
@@ -66,6 +74,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const create = yield* makeCreate(perDay)
   const crypto = yield* Crypto
   const disposable = yield* DisposableDomains
+  const identity = yield* Identity
   const keyedHash = yield* KeyedHash
   const once = yield* makeOnce
   const plans = yield* Plans
@@ -85,13 +94,16 @@ const make = Effect.fnUntraced(function* (perDay: number) {
 
   /**
    * Returns true if the request repeats an earlier registration. Fails if that registration had other content or is older than 24
-   * hours.
+   * hours, or if its API key has ended.
    */
   const isRepeated = Effect.fnUntraced(function* (accountId: string, apiKey: string) {
     const before = yield* accounts.findRegistration(accountId)
     if (before === null) return false
     const isOver = DateTime.isLessThan(DateTime.addDuration(before.at, repeatableFor), yield* DateTime.now)
     yield* requireSame(isOver ? null : before.keySha256, crypto.sha256Hex(apiKey))
+    yield* Effect.catchTag(identity.refresh(Redacted.make(apiKey)), "InvalidApiKey", () =>
+      Effect.fail(new RegisteredKeyEnded({}))
+    )
     return true
   })
 

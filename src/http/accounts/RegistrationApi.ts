@@ -40,10 +40,12 @@ const Registered = Schema.Struct({
 
 /** Minimum length of an Idempotency-Key. It must be as hard to guess as an API key, because a repeated registration returns the API key again. */
 export const idempotencyKeyLength = 32
+/** Minimum number of different characters of an Idempotency-Key. A random UUID has fewer about once in 10^8. */
+export const idempotencyKeyVariety = 8
 
 const idempotencyHeader = Schema.optionalKey(
   Schema.String.annotate({
-    description: `Makes the registration safe to repeat. Send a random value of at least ${idempotencyKeyLength} printable ASCII characters, such as a UUID. A repetition with the same value and body, from the same client address within 24 hours, gets the same API key again. Keep the value as secret as the API key`,
+    description: `Makes the registration safe to repeat. Send a random value of at least ${idempotencyKeyLength} printable ASCII characters, at least ${idempotencyKeyVariety} of them different, such as a UUID. A repetition with the same value and body, from the same client address within 24 hours, gets the same API key again. Keep the value as secret as the API key`,
     examples: ["8e03978e-40d5-43dd-bc93-6894a57f9324"]
   })
 )

@@ -3,11 +3,13 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { RegisterAgent } from "#domain/signup/RegisterAgent.ts"
 import { DecodedApi } from "#http/Api.ts"
-import { idempotencyKeyLength } from "#http/accounts/RegistrationApi.ts"
+import { idempotencyKeyLength, idempotencyKeyVariety } from "#http/accounts/RegistrationApi.ts"
 import { makeClientOf } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
+
+const isVaried = (key: string) => new Set(key).size >= idempotencyKeyVariety
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -21,9 +23,13 @@ export const layer = HttpApiBuilder.group(
       Effect.fnUntraced(function* ({ headers, payload }) {
         const header = headers["idempotency-key"]
         const idempotencyKey =
-          header === undefined ? null : Option.getOrNull(IdempotencyKeyHeader.parse(header, idempotencyKeyLength))
+          header === undefined
+            ? null
+            : Option.getOrNull(Option.filter(IdempotencyKeyHeader.parse(header, idempotencyKeyLength), isVaried))
         if (header !== undefined && idempotencyKey === null) {
-          return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem(idempotencyKeyLength))
+          return yield* DecodeErrors.respond(
+            IdempotencyKeyHeader.problem(idempotencyKeyLength, `, at least ${idempotencyKeyVariety} of them different`)
+          )
         }
         const request = yield* HttpServerRequest.HttpServerRequest
         const { apiKey, isReplayed, plan, quota } = yield* register({

@@ -21,7 +21,8 @@ const meanings = {
   METHOD_NOT_ALLOWED: "The path does not support this method; the header `Allow` lists the supported ones.",
   REQUEST_TIMEOUT:
     "The request did not arrive completely within 30 seconds, or less than 20 KiB of its body arrived in 5 seconds.",
-  CONFLICT: "An account with this email address already exists.",
+  CONFLICT:
+    "An account with this email address already exists, or the API key of a repeated registration has ended; the message says which.",
   API_KEY_NOT_CLAIMABLE:
     "The API key belongs to an account with a login, or another key of your account starts, or started, with the same 12 characters. The message says which.",
   API_KEY_REPLACED:

@@ -4,6 +4,7 @@ import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
 import type { InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
 import type { ApiKeyNotFound, ApiKeyReplaced } from "#domain/accounts/RevokeApiKey.ts"
 import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/ClaimApiKey.ts"
+import type { RegisteredKeyEnded } from "#domain/signup/RegisterAgent.ts"
 import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
 import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"
 import type { NotInLog, NotSignedYet } from "#domain/audit/AuditTrail.ts"
@@ -69,6 +70,7 @@ export type Failure =
   | ReceiptErased
   | ReceiptLinkNotFound
   | ReceiptNotFound
+  | RegisteredKeyEnded
   | SourcesUnavailable
   | StoreUnavailable
   | TokenExpired
@@ -110,6 +112,7 @@ const codeOf = {
   ReceiptErased: "RECEIPT_ERASED",
   ReceiptLinkNotFound: "NOT_FOUND",
   ReceiptNotFound: "NOT_FOUND",
+  RegisteredKeyEnded: "CONFLICT",
   SourcesUnavailable: "SOURCE_UNAVAILABLE",
   StoreUnavailable: "SERVICE_UNAVAILABLE",
   TokenExpired: "TOKEN_EXPIRED",

@@ -71,6 +71,12 @@ export const layer = HttpRouter.use(
   })
 )
 
+/** The error for a form that a page of another site sends: it would use up the validations of the visitor's address. */
+const foreignForm: Errors.Problem = {
+  code: "VALIDATION_ERROR",
+  message: "The form was sent by a page of another site. Open this page and validate the VAT ID here"
+}
+
 /** Creates the handler of the form at `/`. It validates the VAT ID like a call without a key, and returns the page with the result. */
 const makeValidateForm = Effect.gen(function* () {
   const site = yield* Site
@@ -84,18 +90,20 @@ const makeValidateForm = Effect.gen(function* () {
   return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
     const form = yield* request.urlParamsBody
     const input = Option.getOrElse(UrlParams.getFirst(form, "vat_id"), () => "").trim()
+    const refuse = Effect.fnUntraced(function* (problem: Errors.Problem) {
+      if (!prefersPage(request.headers["accept"])) return yield* Errors.toResponse(problem)
+      const { code, message, retryAfterSeconds } = problem
+      const status = Errors.statusOf[code]
+      const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
+      return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
+    })
+    if (request.headers["sec-fetch-site"] === "cross-site") return yield* refuse(foreignForm)
     const { standing } = yield* ResponseHints
     const question = { standing, input, requesterVatId: null, reference: null, company: null, forceLive: false }
     const credential = { _tag: "Address", address: clientNetwork(request, proxies.count) } as const
     return yield* Effect.matchEffect(validate({ ...question, credential }), {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
-      onFailure: Effect.fnUntraced(function* (failure) {
-        if (!prefersPage(request.headers["accept"])) return yield* FailureResponses.failureResponse(failure)
-        const { code, message, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
-        const status = Errors.statusOf[code]
-        const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
-        return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
-      })
+      onFailure: (failure) => Effect.flatMap(FailureResponses.problemOf(failure), refuse)
     })
   })
 })

@@ -16,8 +16,8 @@ export const parse = (header: string, shortest = 1): Option.Option<string> => {
 }
 
 /** Returns the invalid field for a header that `parse` rejects. */
-export const problem = (shortest = 1) => [
-  { field: "Idempotency-Key", message: `Expected ${shortest} to ${longest} printable ASCII characters` }
+export const problem = (shortest = 1, more = "") => [
+  { field: "Idempotency-Key", message: `Expected ${shortest} to ${longest} printable ASCII characters${more}` }
 ]
 
 /** Returns the response header that marks a repeated answer. */

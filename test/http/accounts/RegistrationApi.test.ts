@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -120,10 +121,28 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("POST /v1/reg
     const other = yield* first.post(path, { agent_id: "agent" }, { ...asked, from: "203.0.113.91" })
     assert.strictEqual(other.status, 201)
     assert.notInclude(other.text, key)
-    const guessable = { ...asked, headers: { "idempotency-key": "register" } }
-    assertProblem(yield* first.post(path, { agent_id: "agent" }, guessable), "VALIDATION_ERROR")
+    for (const guessable of ["register", "register".repeat(5), "0".repeat(64), "12345671".repeat(4)]) {
+      const reply = yield* first.post(path, { agent_id: "agent" }, { ...asked, headers: { "idempotency-key": guessable } })
+      assert.include(assertProblem(reply, "VALIDATION_ERROR").message, "at least 8 of them different")
+    }
     yield* second.travel("25 hours")
     assertProblem(yield* second.post(path, body, asked), "IDEMPOTENCY_KEY_REUSED")
+  })
+
+  it.effect("returns no API key again that was revoked or replaced meanwhile, and says so", function* () {
+    const service = yield* RunningService.RunningService
+    const end = {
+      revoked: (key: string) => service.ask("/v1/keys/self", { method: "DELETE", key }),
+      replaced: (key: string) => service.post("/v1/keys/rotate", { revoke_old: true }, { key })
+    }
+    for (const [name, request] of Object.entries(end)) {
+      const asked = { headers: { "idempotency-key": `${name}-8e03978e-40d5-43dd-bc93-6894a57f9324` } }
+      const { key } = yield* People.register(service, { agent_id: name }, asked)
+      assert.strictEqual((yield* service.post(path, { agent_id: name }, asked)).status, 201)
+      yield* request(key)
+      const { message } = assertProblem(yield* service.post(path, { agent_id: name }, asked), "CONFLICT")
+      assert.include(message, "was revoked or replaced; use a new Idempotency-Key")
+    }
   })
 
   it.effect("stores no email address, IP address, agent id or key in the event log", function* () {

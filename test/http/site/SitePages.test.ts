@@ -9,11 +9,11 @@ const settings = { CONTACT: "help@vat.example", PUBLIC_URL: "https://vat.example
 const pages = ["/", "/plans", "/status"]
 
 /** Submits the form of the page at `/`. */
-const submit = Effect.fnUntraced(function* (vatId: string, from: string) {
+const submit = Effect.fnUntraced(function* (vatId: string, from: string, more: Readonly<Record<string, string>> = {}) {
   const { baseUrl } = yield* RunningService.RunningService
   const request = HttpClientRequest.post(`${baseUrl}/`).pipe(
     HttpClientRequest.bodyUrlParams({ vat_id: vatId }),
-    HttpClientRequest.setHeaders({ "x-forwarded-for": from, accept: "text/html,application/xhtml+xml,*/*;q=0.8" })
+    HttpClientRequest.setHeaders({ "x-forwarded-for": from, accept: "text/html,application/xhtml+xml,*/*;q=0.8", ...more })
   )
   const response = yield* HttpClient.execute(request)
   return { status: response.status, headers: response.headers, text: yield* response.text }
@@ -51,6 +51,17 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     const third = yield* submit("ATU12345678", "203.0.113.1")
     assert.strictEqual(third.status, 401)
     assert.include(third.text, "POST /v1/register")
+  })
+
+  it.effect("refuses the form of another site, which uses up no validation of the visitor", function* () {
+    const from = "203.0.113.7"
+    const foreign = yield* submit("ATU12345678", from, { "sec-fetch-site": "cross-site" })
+    assert.strictEqual(foreign.status, 400)
+    assert.include(foreign.text, "sent by a page of another site")
+    const json = yield* submit("ATU12345678", from, { "sec-fetch-site": "cross-site", accept: "*/*" })
+    assert.include(json.text, "VALIDATION_ERROR")
+    const own = yield* submit("ATU12345678", from, { "sec-fetch-site": "same-origin" })
+    assert.deepStrictEqual([own.status, own.headers["x-service-usage"]], [200, "1/2"])
   })
 
   it.effect(

@@ -1,7 +1,8 @@
-import { Effect, Fiber, Predicate, Schema } from "effect"
+import { Effect, Fiber, Predicate, Schedule, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
+import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -199,5 +200,26 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     yield* Fiber.interrupt(gone)
     for (const reply of yield* Fiber.join(others)) assert.containSubset(reply, { status: 200, body: { valid: true } })
     yield* sandbox.reset
+  })
+
+  it.effect.each([
+    ["charges a look-up whose client closes its side of the connection", "end", 1],
+    ["does not charge a look-up whose client resets the connection before the source answers", "leave", 0]
+  ] as const)("%s", function* ([_, giveUp, used]) {
+    const { get, newKey, port } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    yield* sandbox.configure({ latency_ms: 500 })
+    const client = yield* RawHttp.open(port)
+    yield* client.send(`GET /v1/validate/${vatIdEnding("PL", `42004${used}`)} HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\n\r\n`)
+    yield* sandbox.until(({ vies }) => vies.in_flight === 1)
+    yield* client[giveUp]
+    yield* sandbox.until(({ vies }) => vies.in_flight === 0)
+    const { entries } = yield* sandbox.journal()
+    assert.strictEqual(entries.at(-1)?.abandoned, used === 0)
+    yield* sandbox.reset
+    const usage = get("/v1/usage", { key })
+    const isCounted = ({ text }: { readonly text: string }) => text.includes(`"used":${used}`)
+    yield* Effect.repeat(usage, { schedule: Schedule.spaced("10 millis"), until: isCounted })
   })
 })
