@@ -10,6 +10,7 @@ import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 /** Maximum number of differences of the schema that a start logs. */
 const maxLogged = 50
 
+const byCommands = 'run "vatproof audit verify", then "vatproof migrate"'
 const byAdministrator = "as an administrator: run docs/operations/postgres/protect.sql"
 
 const missing = Effect.gen(function* () {
@@ -48,12 +49,7 @@ const missing = Effect.gen(function* () {
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     for (const gap of yield* missing) yield* Effect.logWarning(`A protection of the log is missing: ${gap}`)
-    const differences = yield* yield* SchemaComparison.load
-    for (const { message, object } of differences.slice(0, maxLogged))
-      yield* Effect.logWarning(`The schema differs from this version's: ${object}: ${message}`)
-    if (differences.length > 0)
-      yield* Effect.logWarning(
-        `${differences.length} objects of the schema differ from this version's: run "vatproof audit verify", then "vatproof migrate"`
-      )
+    for (const { message, object } of (yield* yield* SchemaComparison.load).slice(0, maxLogged))
+      yield* Effect.logWarning(`The schema differs from this version's, ${byCommands}: ${object}: ${message}`)
   })
 )

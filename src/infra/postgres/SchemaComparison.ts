@@ -15,15 +15,7 @@ export interface SchemaDifference {
 type Description = ReadonlyMap<string, ReadonlyArray<string>>
 
 const parse = (text: string): Description =>
-  new Map(
-    text
-      .trim()
-      .split("\n\n")
-      .map((paragraph) => {
-        const [object = "", ...lines] = paragraph.split("\n")
-        return [object, lines]
-      })
-  )
+  new Map(Array.from(text.trim().split("\n\n"), (paragraph) => [paragraph.split("\n", 1).join(), paragraph.split("\n").slice(1)]))
 
 const partition = /^partition vatproof\.events_p(\d+)$/u
 
@@ -44,29 +36,24 @@ const partitionAt = (first: ReadonlyArray<string>, number: number) => {
 const expectedIn = (found: Description, all: Description) => {
   const isManaged = !(found.get("role administrator") ?? []).includes("  SUPERUSER")
   const isOwner = isManaged && (found.get("schema vatproof") ?? []).includes("  owner: administrator")
-  const lacks = (object: string) => !found.has(object)
   const partitions = [...found.keys()].flatMap((object) => {
     const number = partition.exec(object)?.[1]
     return number === undefined
       ? []
       : [[object, partitionAt(all.get("partition vatproof.events_p0") ?? [], Number(number))] as const]
   })
-  const inAll = [...all].filter(
-    ([object]) => !object.startsWith("role ") && !(isManaged && object.startsWith("event trigger ") && lacks(object))
-  )
-  const roles = [...all].filter(([object]) => object.startsWith("role ") && !lacks(object) && !object.endsWith(" administrator"))
+  const mayLack = (object: string) => object.startsWith("role ") || (isManaged && object.startsWith("event trigger "))
   return new Map(
-    [...inAll, ...partitions, ...roles].map(([object, lines]) => [
-      object,
-      lines
-        .filter((line) => !lacks(`role ${/^  grant to (vatproof_\w+):/u.exec(line)?.[1] ?? "administrator"}`))
-        .map((line) => (isOwner ? line.replace(/^  owner: vatproof_owner$/u, "  owner: administrator") : line))
-    ])
+    [...all, ...partitions]
+      .filter(([object]) => found.has(object) || !mayLack(object))
+      .map(([object, lines]) => [
+        object,
+        lines
+          .filter((line) => found.has(`role ${/^  grant to (vatproof_\w+):/u.exec(line)?.[1] ?? "administrator"}`))
+          .map((line) => (isOwner ? line.replace(/^  owner: vatproof_owner$/u, "  owner: administrator") : line))
+      ])
   )
 }
-
-const wordsFor = (verb: string, line: string) =>
-  line.startsWith("  text ") ? `${verb} another text` : `${verb} "${line.trim()}"`
 
 /** Name of the object that has the name of the newest applied migration. */
 export const migrations = "migrations"
@@ -84,26 +71,23 @@ const compare = (found: Description, all: Description): ReadonlyArray<SchemaDiff
     if (object === "role administrator") return []
     if (is === undefined) return [{ object, message: "it is missing" }]
     if (should === undefined) return [{ object, message: ["no file of this program creates it", ...is].join("; ") }]
-    const surplus = is.filter((line) => !should.includes(line)).map((line) => wordsFor("it has", line))
-    const missing = should.filter((line) => !is.includes(line)).map((line) => wordsFor("it lacks", line))
+    const surplus = is.filter((line) => !should.includes(line)).map((line) => `it has "${line.trim()}"`)
+    const missing = should.filter((line) => !is.includes(line)).map((line) => `it lacks "${line.trim()}"`)
     return surplus.length + missing.length === 0 ? [] : [{ object, message: [...surplus, ...missing].join("; ") }]
   })
 }
 
-/** Reads the query that describes a schema. */
-const query = Effect.gen(function* () {
+const readFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const read = (file: string) => fs.readFileString(path.join(import.meta.dirname, "../../../migrations", file))
-  return { sql: yield* read("schema.sql"), text: yield* read("schema.txt") }
+  return { query: yield* read("schema.sql"), text: yield* read("schema.txt") }
 })
 
-const Line = Schema.Struct({ line: Schema.String })
-
-/** Describes the schema of the database, as in `schema.txt`. */
-const describe = Effect.fnUntraced(function* (statement: string) {
+const describe = Effect.fnUntraced(function* (query: string) {
   const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({ Request: Schema.Void, Result: Line, execute: () => sql.unsafe(statement).unprepared })
+  const Result = Schema.Struct({ line: Schema.String })
+  const find = SqlSchema.findAll({ Request: Schema.Void, Result, execute: () => sql.unsafe(query).unprepared })
   // A trigger of logins could have changed the search path of the session, or created temporary tables, which are found first unless named last.
   const path = sql`SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`
   const lines = yield* sql.withTransaction(Effect.andThen(path, find(undefined)))
@@ -113,8 +97,10 @@ const describe = Effect.fnUntraced(function* (statement: string) {
     .trim()}\n`
 })
 
-/** Reads the files, and returns the comparison. It needs no right in the database but to connect. */
-export const load = Effect.map(query, ({ sql, text }) => Effect.map(describe(sql), (found) => compare(parse(found), parse(text))))
+/** Reads the files, and returns the comparison. It needs no right in the database but to connect and to read the applied migrations. */
+export const load = Effect.map(readFiles, ({ query, text }) =>
+  Effect.map(describe(query), (found) => compare(parse(found), parse(text)))
+)
 
 /** Describes the schema of the database, as in `schema.txt`. */
-export const description = Effect.flatMap(query, ({ sql }) => describe(sql))
+export const description = Effect.flatMap(readFiles, ({ query }) => describe(query))
