@@ -27,8 +27,7 @@ export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
   const toChunk = (items: ReadonlyArray<BatchItem>): BatchChunk => {
     const rows = items.map((item, index) => classify(item, counts.items + index))
     counts.items += items.length
-    hash = sha256Hex(hash + JSON.stringify(items))
-    return {
+    const chunk = {
       questions: {
         vat_ids: rows.map(({ vatId }) => vatId),
         duplicate_of: Object.fromEntries(
@@ -42,6 +41,8 @@ export const make = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">) => {
         ...(items[0]?.columns === undefined ? {} : { columns: items[0].columns })
       }
     }
+    hash = sha256Hex(hash + JSON.stringify(chunk))
+    return chunk
   }
 
   /** Adds items. Returns the chunks that are now full. */

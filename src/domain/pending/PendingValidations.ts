@@ -1,5 +1,5 @@
 /** The use cases of validations that may be answered later: submit, read, wait, cancel. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Result, Schema } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -169,13 +169,16 @@ const storedRecord = (stored: Pick<ValidationRecord, Stored>, validation: Valida
   reason: null
 })
 
+const normalized = (vatId: string) =>
+  Result.match(VatIds.parse(vatId), { onFailure: () => vatId, onSuccess: ({ value }) => value })
+
 /** Returns the content that must be the same in all requests with one Idempotency-Key. */
 const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
   const { company, forceLive, input, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }
   const content = [
-    input,
-    requesterVatId,
+    normalized(input),
+    requesterVatId === null ? null : normalized(requesterVatId),
     name,
     street,
     zip,

@@ -102,7 +102,7 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   headers: {
     prefer: Schema.optionalKey(
       Schema.String.annotate({
-        description: "`wait=n`: wait up to n seconds for the end of the batch, at most 30",
+        description: "`wait=n`: wait up to n seconds for the end of the batch, from 0 to 30",
         examples: ["wait=10"]
       })
     ),

@@ -55,6 +55,10 @@ const makeSubmit = Effect.gen(function* () {
     const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKeyHeader.parse(keyHeader)
     if (keyHeader !== undefined && Option.isNone(idempotencyKey))
       return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
+    // The response to a batch is always asynchronous.
+    const preferences = Prefer.parse(prefer, maxWaitSeconds)
+    if (Option.isNone(preferences)) return yield* DecodeErrors.respond(Prefer.problem(maxWaitSeconds))
+    const { wait } = preferences.value
     const format = formatOf(request.headers["content-type"])
     if (format === null) return yield* unsupported
     const key = Redacted.make(request.headers["x-api-key"] ?? "")
@@ -62,14 +66,12 @@ const makeSubmit = Effect.gen(function* () {
     yield* countCall({ credential: { _tag: "Key", key }, standing })
     MutableRef.set(hints.standing, MutableRef.get(standing))
     const items = itemsOf(format, request.stream)
-    // The response to a batch is always asynchronous.
-    const preferences = Prefer.parse(prefer, maxWaitSeconds)
     const idempotency = Option.getOrNull(idempotencyKey)
     const client = clientNetwork(request, proxies)
-    const { batch, isReplayed } = yield* submit({ caller, client, items, idempotencyKey: idempotency, wait: preferences.wait })
+    const { batch, isReplayed } = yield* submit({ caller, client, items, idempotencyKey: idempotency, wait })
     const headers = {
       location: `${publicPath}/v1/batches/${batch.batchId}`,
-      ...Prefer.applied(preferences),
+      ...Prefer.applied(preferences.value),
       ...IdempotencyKeyHeader.replayed(isReplayed)
     }
     return HttpServerResponse.jsonUnsafe(yield* shown(caller, batch), { status: 202, headers })

@@ -133,7 +133,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
         prefer: Schema.optionalKey(
           Schema.String.annotate({
             description:
-              "RFC 7240. `respond-async`: a validation that cannot be answered now is accepted (202) instead of refused (503). `wait=n`: wait up to n seconds for the answer, at most 30",
+              "RFC 7240. `respond-async`: a validation that cannot be answered now is accepted (202) instead of refused (503). `wait=n`: wait up to n seconds for the answer, from 0 to 30",
             examples: ["respond-async, wait=10"]
           })
         ),

@@ -59,7 +59,9 @@ export const layer = HttpApiBuilder.group(
         const idempotencyKey = header === undefined ? Option.none() : IdempotencyKeyHeader.parse(header)
         if (header !== undefined && Option.isNone(idempotencyKey))
           return yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
-        const preferences = Prefer.parse(headers.prefer, maxWaitSeconds)
+        const preferred = Prefer.parse(headers.prefer, maxWaitSeconds)
+        if (Option.isNone(preferred)) return yield* DecodeErrors.respond(Prefer.problem(maxWaitSeconds))
+        const preferences = preferred.value
         const mayWait = !preferences.isAsync || Duration.isPositive(preferences.wait)
         const { isReplayed, record } = yield* counting((standing) =>
           submit({

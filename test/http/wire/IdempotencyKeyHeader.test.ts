@@ -154,6 +154,21 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("An Idempoten
     assert.notStrictEqual((yield* confirm(service, "DE100660002", key)).text, (yield* confirm(service, "DE100660002", key)).text)
   })
 
+  it.effect("compares VAT IDs normalized, and other fields as they were sent", function* () {
+    const { newKey, post, validate } = yield* RunningService.RunningService
+    const key = yield* newKey
+    const asked = { key, headers: { "idempotency-key": "spelled" } }
+    const body = { vat_id: "ATU10660010", requester_vat_id: "DE811115368", reference: "a 1" }
+    const first = yield* post(path, body, asked)
+    const again = yield* post(path, { ...body, vat_id: "at-u 10660010", requester_vat_id: "811 115 368" }, asked)
+    assert.deepStrictEqual([again.headers["idempotent-replayed"], again.text], ["true", first.text])
+    assertProblem(yield* post(path, { ...body, reference: "A 1" }, asked), "IDEMPOTENCY_KEY_REUSED")
+    assertProblem(yield* post(path, { ...body, vat_id: "ATU10660011" }, asked), "IDEMPOTENCY_KEY_REUSED")
+    const got = { key, headers: { "idempotency-key": "spelled by GET" } }
+    yield* validate("ATU10660010", got)
+    assert.strictEqual((yield* validate("atu 10660010", got)).headers["idempotent-replayed"], "true")
+  })
+
   it.effect("requires an API key on a GET, and has at most 255 characters", function* () {
     const { newKey, validate } = yield* RunningService.RunningService
     const key = yield* newKey
