@@ -125,11 +125,8 @@ export interface TaskCounts {
   readonly waitForQuota: number
   /** Number of all pending tasks. */
   readonly open: number
-  /**
-   * Number of pending tasks of one member state: the state with the most pending tasks of the batch. The estimated end of the
-   * batch is computed from this number.
-   */
-  readonly longestQueue: number
+  /** The pending and the answered tasks of the member state whose pending tasks will take the longest. */
+  readonly slowest: { readonly open: number; readonly final: number }
 }
 
 /** An accepted batch with its progress. `isPaused` is true if tasks of the batch wait for quota, and the quota of the key is used up. */

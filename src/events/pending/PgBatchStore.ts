@@ -134,14 +134,20 @@ const makeFacts = Effect.map(TaskEvents.make, (events) =>
 const countsOf = (rows: ReadonlyArray<typeof Count.Type>): TaskCounts => {
   const sum = (predicate: (row: typeof Count.Type) => boolean) =>
     rows.filter(predicate).reduce((total, { count }) => total + Number(count), 0)
-  const queues = rows.map(({ member_state }) => sum((row) => row.state === "pending" && row.member_state === member_state))
+  const queues = Object.values(Arr.groupBy(rows, ({ member_state }) => member_state)).map((ofState) => ({
+    open: sum((row) => row.state === "pending" && ofState.includes(row)),
+    final: sum((row) => row.state === "final" && ofState.includes(row))
+  }))
   return {
     final: sum(({ state }) => state === "final"),
     expired: sum(({ state }) => state === "expired"),
     cancelled: sum(({ state }) => state === "cancelled"),
     waitForQuota: sum(({ state, waits }) => state === "pending" && waits),
     open: sum(({ state }) => state === "pending"),
-    longestQueue: Math.max(0, ...queues)
+    slowest: queues.reduce((one, other) => (other.open * (one.final + 1) > one.open * (other.final + 1) ? other : one), {
+      open: 0,
+      final: 0
+    })
   }
 }
 

@@ -59,7 +59,7 @@ The cache serves \`valid: true\` for 24 hours and \`valid: false\` for one hour.
 - Every GET also supports HEAD, except a validation.
 - If a response has several media types, \`Accept\` selects one; the first one is the default. \`Accept-Language\` selects English or German for pages and PDFs.
 - The service keeps the \`X-Request-Id\` of your request, unless it is malformed or looks like a key or a token.
-- A response with an \`ETag\` supports \`If-None-Match\`. Text of more than 1 KiB is compressed for clients that send \`Accept-Encoding\` (br, gzip).
+- A response with an \`ETag\` supports \`If-None-Match\`. Text of more than 1 KiB and streamed text are compressed for clients that send \`Accept-Encoding\` (br, gzip).
 - Pages of other origins can call the service only if its operator allows them (\`CORS_ORIGINS\`).
 
 ## Versions

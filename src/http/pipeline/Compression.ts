@@ -1,5 +1,5 @@
 /** Compresses long text responses for clients that accept it. Short and binary responses are sent unchanged. */
-import { Effect, Option } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { HttpBody, HttpPlatform, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Negotiation from "#http/wire/Negotiation.ts"
 
@@ -7,7 +7,9 @@ import * as Negotiation from "#http/wire/Negotiation.ts"
 const lengths = { minimum: 1_024, maximum: 8 * 1_024 * 1_024 }
 /** Maximum number of concurrent compressions, because they share a thread pool with password hashing. Further responses are sent uncompressed. */
 const maxRunning = 2
-const text = /^(?:text\/|application\/json|image\/svg\+xml)/u
+/** Maximum number of streams that are compressed at the same time, because each needs up to 5 MB of memory. */
+const maxStreams = 16
+const text = /^(?:text\/|application\/(?:x-nd)?json|image\/svg\+xml)/u
 
 /** The supported codings, the preferred one first. */
 const codings = ["br", "gzip"] as const
@@ -23,6 +25,7 @@ export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
   // is compressed once.
   const compressedBodies = new WeakMap<Uint8Array, Map<Coding, Uint8Array>>()
   let running = 0
+  let streams = 0
 
   const compressed = (plain: Uint8Array, coding: Coding): Effect.Effect<Uint8Array> => {
     const existing = compressedBodies.get(plain)
@@ -39,17 +42,32 @@ export const make = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
     )
   }
 
+  const compressedStream = (response: Response, { contentType, stream }: HttpBody.Stream, coding: Coding) => {
+    const end = Effect.sync(() => (streams -= 1))
+    const counted = Stream.suspend(() => {
+      streams += 1
+      return Stream.ensuring(stream, end)
+    })
+    const encoded = HttpServerResponse.setHeader(response, "content-encoding", coding)
+    const plain = HttpServerResponse.setBody(encoded, HttpBody.stream(counted, contentType))
+    return compression.compressResponse(plain, coding, levels[coding])
+  }
+
   return (request: HttpServerRequest.HttpServerRequest, response: Response): Effect.Effect<Response> => {
     const { body, headers } = response
     // Most responses, such as validations, are too short for compression and are returned here.
-    if (body._tag !== "Uint8Array" || body.contentLength < lengths.minimum || body.contentLength > lengths.maximum) {
+    if (body._tag !== "Uint8Array" && body._tag !== "Stream") return Effect.succeed(response)
+    if (body._tag === "Uint8Array" && (body.contentLength < lengths.minimum || body.contentLength > lengths.maximum)) {
       return Effect.succeed(response)
     }
     if (!text.test(headers["content-type"] ?? body.contentType)) return Effect.succeed(response)
     const vary = headers["vary"] === undefined ? "Accept-Encoding" : `${headers["vary"]}, Accept-Encoding`
     const varying = HttpServerResponse.setHeader(response, "vary", vary)
     const coding = Negotiation.contentCoding(request.headers["accept-encoding"], codings)
-    if (Option.isNone(coding) || running >= maxRunning) return Effect.succeed(varying)
+    if (Option.isNone(coding)) return Effect.succeed(varying)
+    if (body._tag === "Stream")
+      return streams < maxStreams ? compressedStream(varying, body, coding.value) : Effect.succeed(varying)
+    if (running >= maxRunning) return Effect.succeed(varying)
     return Effect.map(compressed(body.body, coding.value), (bytes) => {
       const etag = headers["etag"]
       const type = headers["content-type"] ?? body.contentType

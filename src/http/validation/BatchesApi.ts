@@ -39,7 +39,7 @@ const Batch = Schema.Struct({
   expires_at: Timestamp.annotate({ description: "Time at which pending items expire without an answer" }),
   estimated_end: Schema.NullOr(Timestamp).annotate({
     description:
-      "Estimated end of the batch, if each source answers within a second and has no other load; null if no item is pending"
+      "Estimated end of the batch, from its own progress; null in its first seconds, without progress, and if no item is pending"
   })
 }).annotate({ identifier: "Batch" })
 

@@ -1,10 +1,11 @@
-import { Clock, DateTime, Duration, Effect, MutableRef, Option, Redacted, Stream } from "effect"
+import { DateTime, Duration, Effect, MutableRef, Option, Redacted, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { quoted, unchanged } from "#domain/kernel/CsvText.ts"
 import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from "#domain/pending/Batch.ts"
+import * as BatchEstimate from "#domain/pending/BatchEstimate.ts"
 import { Batches } from "#domain/pending/Batches.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { DecodedApi } from "#http/Api.ts"
@@ -215,21 +216,14 @@ export const layer = HttpApiBuilder.group(
   })
 )
 
-/**
- * The assumptions from which `estimated_end` is computed: the number of concurrent calls per member state, and the duration of a call.
- */
-const assumed = { concurrency: 10, call: Duration.seconds(1) }
-
 /** Returns the JSON of a batch. */
 const shown = (caller: KeyCaller, batch: BatchRecord) =>
-  Effect.map(Clock.currentTimeMillis, (nowMs) => {
+  Effect.map(DateTime.now, (now) => {
     const { acceptedAt, batchId, counts, duplicates, expiresAt, isCancelled, isPaused, items, malformed } = batch
-    const { cancelled, expired, final, longestQueue, open, pending } = counts
+    const { cancelled, expired, final, pending } = counts
     const resets = DateTime.formatIso(caller.period.end)
-    // The member state of an item is unknown until the item is in the log. The estimate adds all such items to the member state with
-    // the longest queue.
-    const remainingMs = Math.ceil((longestQueue + pending - open) / assumed.concurrency) * Duration.toMillis(assumed.call)
-    const end = isPaused ? resets : DateTime.formatIso(DateTime.makeUnsafe(nowMs + remainingMs))
+    const remaining = BatchEstimate.remaining(counts, DateTime.distance(acceptedAt, now))
+    const end = remaining === null ? null : DateTime.formatIso(DateTime.addDuration(now, remaining))
     return {
       batch_id: batchId,
       status: statusOf(pending > 0, isPaused, isCancelled),
@@ -238,7 +232,7 @@ const shown = (caller: KeyCaller, batch: BatchRecord) =>
       counts: { total: items, pending, final, invalid_format: malformed, duplicates, expired, cancelled },
       accepted_at: DateTime.formatIso(acceptedAt),
       expires_at: DateTime.formatIso(expiresAt),
-      estimated_end: pending === 0 ? null : end
+      estimated_end: isPaused ? resets : end
     }
   })
 

@@ -46,10 +46,10 @@ layer(store, { excludeTestServices: true })("The store of batches", (it) => {
     yield* MigratedDatabase.execute(`INSERT INTO vatproof.uploads (upload_id, account_id, batch_id, chunk, items)
       VALUES ('${spooled}', '${account_id}', '${spooled}', 0, '{}')`)
 
-    const none = { final: 0, expired: 0, cancelled: 0, waitForQuota: 0, open: 0, longestQueue: 0 }
+    const none = { final: 0, expired: 0, cancelled: 0, waitForQuota: 0, open: 0, slowest: { open: 0, final: 0 } }
     const expected = [
-      [open, true, { ...none, waitForQuota: 1, open: 3, longestQueue: 2 }],
-      [mixed, true, { ...none, final: 1, open: 1, longestQueue: 1 }],
+      [open, true, { ...none, waitForQuota: 1, open: 3, slowest: { open: 2, final: 0 } }],
+      [mixed, true, { ...none, final: 1, open: 1, slowest: { open: 1, final: 1 } }],
       [ended, false, { ...none, final: 1 }],
       [spooled, true, none],
       [unknown, false, none]

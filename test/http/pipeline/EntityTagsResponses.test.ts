@@ -1,10 +1,12 @@
 /** Caching, conditional requests and compression of responses. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { confirm, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+
+const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 
 /** Requests a path and returns the raw response bytes. */
 const fetch = Effect.fnUntraced(function* (path: string, headers: Readonly<Record<string, string>> = {}) {
@@ -68,6 +70,23 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("a response",
       assert.deepStrictEqual(new Uint8Array(decompress(bytes)), plain.bytes)
     }
     assert.strictEqual(plain.headers["vary"], "Accept-Encoding")
+  })
+
+  it.effect.each([
+    ["br", brotliDecompressSync, "text/csv"],
+    ["gzip", gunzipSync, "application/x-ndjson"]
+  ] as const)("that streams the results of a batch is compressed by %s", function* ([coding, decompress, accept]) {
+    const service = yield* RunningService.RunningService
+    const key = yield* service.newKey
+    const items = [{ custom_id: "a", vat_id: "nonsense" }]
+    const headers = { accept, "x-api-key": key }
+    const { body } = yield* service.post("/v1/batches", { items }, { key, headers: { prefer: "wait=20" } })
+    const path = `/v1/batches/${yield* Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)}/results`
+    const plain = yield* fetch(path, headers)
+    const { bytes, headers: received } = yield* fetch(path, { ...headers, "accept-encoding": coding })
+    assert.containSubset(received, { "content-encoding": coding, vary: "Accept, Accept-Encoding" })
+    assert.deepStrictEqual(new Uint8Array(decompress(bytes)), plain.bytes)
+    assert.strictEqual(plain.headers["vary"], "Accept, Accept-Encoding")
   })
 
   it.effect("is not compressed if it is short or binary, or the client accepts no supported coding", function* () {

@@ -12,7 +12,11 @@ const path = "/v1/batches"
 
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 const decodeTimes = Schema.decodeUnknownEffect(
-  Schema.Struct({ accepted_at: Schema.DateTimeUtcFromString, estimated_end: Schema.DateTimeUtcFromString })
+  Schema.Struct({
+    accepted_at: Schema.DateTimeUtcFromString,
+    batch_id: Schema.String,
+    estimated_end: Schema.NullOr(Schema.DateTimeUtcFromString)
+  })
 )
 const idOf = ({ body }: Reply) => Effect.map(decodeBatch(body), ({ batch_id }) => batch_id)
 
@@ -223,13 +227,24 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
     }
   )
 
-  it.effect("returns the estimated end time of a batch in the response that accepts the batch", function* () {
-    const { newKey, post } = yield* RunningService.RunningService
-    const items = Array.from({ length: 300 }, (_, number) => ({ custom_id: `${number}`, vat_id: `ATU106${10_000 + number}` }))
-    const { body } = yield* post(path, { items }, { key: yield* newKey })
-    const { accepted_at, estimated_end } = yield* decodeTimes(body)
-    // The estimate assumes ten items per second.
-    assert.closeTo(DateTime.toEpochMillis(estimated_end) - DateTime.toEpochMillis(accepted_at), 30_000, 5_000)
+  it.effect("estimates the end of a batch while it is running, after its first answers", function* () {
+    const { get, newKey, post } = yield* RunningService.RunningService
+    const sandbox = yield* Sandbox
+    const key = yield* newKey
+    yield* sandbox.configure({ latency_ms: 500 })
+    const items = Array.from({ length: 120 }, (_, number) => ({ custom_id: `${number}`, vat_id: `ATU106${10_000 + number}` }))
+    const { body } = yield* post(path, { items }, { key })
+    const { accepted_at, batch_id, estimated_end } = yield* decodeTimes(body)
+    assert.isNull(estimated_end)
+    const running = yield* Effect.repeat(
+      Effect.flatMap(get(`${path}/${batch_id}`, { key }), ({ body }) => decodeTimes(body)),
+      {
+        schedule: Schedule.spaced("100 millis"),
+        until: ({ estimated_end }) => estimated_end !== null
+      }
+    )
+    assert.isAbove(DateTime.toEpochMillis(running.estimated_end ?? accepted_at), DateTime.toEpochMillis(accepted_at))
+    yield* sandbox.reset
   })
 
   it.effect.each([
