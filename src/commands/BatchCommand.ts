@@ -10,9 +10,12 @@ import * as Progress from "#app/commands/Progress.ts"
 import { AppConfig, publicUrlOf } from "#infra/config/AppConfig.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 
-/** Maximum time until a response begins. A long poll takes at most 5 s. */
+/** Maximum time until the first response of the service, so that a wrong URL fails soon. */
+const reachTimeout = "10 seconds"
+/** Maximum time until a response begins. */
 const timeout = "60 seconds"
-const longPollSeconds = "5"
+/** A long poll is as short as the interval at which progress is shown. */
+const longPollSeconds = "1"
 /** Retries of transient failures: 7 attempts per request in about a minute. */
 const retry = { schedule: Schedule.exponential("1 second"), times: 6 } as const
 
@@ -55,23 +58,32 @@ const reasonOf = (error: unknown): string => {
 }
 
 /**
- * Creates an HTTP client that retries requests after transient failures. A retry is safe, because all requests are idempotent: the
+ * Creates an HTTP client that retries requests after transient failures, once the service has responded. A retry is safe, because all requests are idempotent: the
  * upload has an Idempotency-Key, and the other requests only read.
  */
 const makeClient = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted) {
   const http = yield* HttpClient.HttpClient
   const prepare = (request: HttpClientRequest.HttpClientRequest) =>
     request.pipe(HttpClientRequest.prependUrl(url), HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey)))
+  let reason = "no response"
   let hasRemarked = false
   const remarkRetry = (error: unknown) => {
+    reason = reasonOf(error)
     if (hasRemarked) return Effect.void
     hasRemarked = true
-    return remark(`Cannot reach ${url} (${reasonOf(error)}); retrying for about a minute`)
+    return remark(`Cannot reach ${url} (${reason}); retrying`)
   }
   const client = http.pipe(
     HttpClient.mapRequest(prepare),
     HttpClient.transformResponse(Effect.timeout(timeout)),
     HttpClient.tapError(remarkRetry)
+  )
+  yield* remark(`Connecting to ${url}`)
+  yield* Effect.retry(client.get("/health"), Schedule.spaced("1 second")).pipe(
+    Effect.timeoutOrElse({
+      duration: reachTimeout,
+      orElse: () => Effect.fail(new BatchFailed({ message: `Cannot reach ${url} within 10 seconds: ${reason}` }))
+    })
   )
   const retrying = HttpClient.retryTransient(client, retry)
   return Effect.fnUntraced(
@@ -89,6 +101,7 @@ type Execute = Effect.Success<ReturnType<typeof makeClient>>
 
 const upload = Effect.fnUntraced(function* (execute: Execute, file: string) {
   const { uuidV7 } = yield* Crypto
+  yield* remark(`Uploading ${file}`)
   const request = HttpClientRequest.post("/v1/batches").pipe(
     HttpClientRequest.setHeader("idempotency-key", uuidV7()),
     HttpClientRequest.bodyFile(file, { contentType: "text/csv" })
@@ -108,6 +121,7 @@ const getBatch = (execute: Execute, batchId: string, wait: string) =>
 const awaitEnd = Effect.fnUntraced(function* (execute: Execute, first: Batch) {
   const progress = yield* Progress.make("items answered")
   let batch = first
+  if (first.counts.pending > 0) yield* remark(`Waiting for the answers of the sources to ${first.counts.pending} items`)
   while (batch.counts.pending > 0 && batch.status !== "paused") {
     batch = yield* getBatch(execute, batch.batch_id, longPollSeconds)
     yield* progress(batch.counts.total - batch.counts.pending, batch.counts.total)
@@ -183,6 +197,7 @@ export const batchCommand = Command.make(
         : yield* upload(execute, Option.getOrThrow(flags.file))
       yield* remark(`The batch has the id ${started.batch_id}. To resume after an interruption: --resume ${started.batch_id}`)
       const batch = yield* awaitEnd(execute, started)
+      yield* remark("Downloading the results")
       const saving = BatchResults.save(execute, batch.batch_id, flags.out)
       yield* Effect.retry(saving, { ...retry, while: ({ _tag }) => _tag === "ResultsCutOff" })
       yield* print(flags.json, { ...batch, out: flags.out }, summaryOf(batch, flags.out))

@@ -1,4 +1,4 @@
-import { Effect, FileSystem, Path } from "effect"
+import { Duration, Effect, FileSystem, Path } from "effect"
 import { connect, type Socket } from "node:net"
 import { commandWith } from "#test/support/CommandLine.ts"
 import { settings } from "#test/support/Operations.ts"
@@ -103,8 +103,28 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("`vat
     const url = `http://127.0.0.1:${port}`
     const { failure, remarks } = yield* commandWith({ API_KEY: yield* newKey }, "batch", "--url", url, file, "--out", out)
     assert.deepStrictEqual([failure, refused], [null, 2])
-    assert.deepStrictEqual(remarks.split("\n")[0], `Cannot reach ${url} (ECONNRESET); retrying for about a minute`)
-    assert.strictEqual(remarks.split("retrying").length, 2)
+    const [first, second, third, ...rest] = remarks.trimEnd().split("\n")
+    assert.deepStrictEqual(
+      [first, second, third],
+      [`Connecting to ${url}`, `Cannot reach ${url} (ECONNRESET); retrying`, `Uploading ${file}`]
+    )
+    assert.match(
+      rest.join("\n"),
+      /^The batch has the id .*\n(?:Waiting for the answers of the sources to 1 items\n)?Downloading the results$/u
+    )
+  })
+
+  it.effect("gives up after ten seconds if the service has not responded", function* () {
+    const { port } = yield* TcpServer.make(() => undefined)
+    const { file, out } = yield* listOf("a,ATU10550006")
+    const [silent, refusing] = [`http://127.0.0.1:${port}`, "http://127.0.0.1:1"]
+    const run = (url: string) => commandWith({ API_KEY: "svc_live_unknown" }, "batch", "--url", url, file, "--out", out)
+    const [duration, ended] = yield* Effect.timed(Effect.forEach([silent, refusing], run, { concurrency: 2 }))
+    assert.deepStrictEqual(
+      ended.map(({ failure }) => failure),
+      [`Cannot reach ${silent} within 10 seconds: no response`, `Cannot reach ${refusing} within 10 seconds: ECONNREFUSED`]
+    )
+    assert.isBelow(Duration.toSeconds(duration), 30)
   })
 
   it.effect("downloads the results again if their transfer is interrupted", function* () {
