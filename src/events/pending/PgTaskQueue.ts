@@ -29,7 +29,7 @@ import * as QueryPolicy from "#events/database/QueryPolicy.ts"
 /** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))
 const retryFor = "3 seconds"
-/** Maximum number of tasks whose lease one statement changes, and of callers that wait for the next statement. */
+/** Maximum number of callers whose leases one statement changes, and of callers that wait for the next statement. */
 const maxBatch = 500
 const maxWaiting = 20_000
 
@@ -130,21 +130,19 @@ const makeLeases = Effect.gen(function* () {
     maxWaiting,
     onFull: () => new StoreUnavailable({}),
     procedure: "defer_tasks",
-    run: Effect.fnUntraced(function* (changes: ReadonlyArray<LeaseChange>) {
+    run: Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<LeaseChange>>) {
+      const changes = asked.flat()
       const [kept, deferred] = [changes.filter(({ waitMs }) => waitMs === null), changes.filter(({ waitMs }) => waitMs !== null)]
-      if (kept.length > 0) yield* keepAll(kept).pipe(QueryPolicy.withRetryForMany(retryFor))
+      if (kept.length > 0 || deferred.length === 0) yield* keepAll(kept).pipe(QueryPolicy.withRetryForMany(retryFor))
       if (deferred.length > 0) yield* deferAll(deferred).pipe(QueryPolicy.withRetryForMany(retryFor))
-      return changes.map(() => Exit.void)
+      return asked.map(() => Exit.void)
     })
   })
 
   const keep = (tasks: ReadonlyArray<ClaimedTask>) =>
-    Effect.forEach(tasks, (task) => change({ ...task, waitMs: null, failure: null, isOutage: false }), {
-      concurrency: "unbounded",
-      discard: true
-    })
+    change(tasks.map((task) => ({ ...task, waitMs: null, failure: null, isOutage: false })))
   const defer = (task: ClaimedTask, { wait, ...deferral }: Deferral) =>
-    change({ ...task, ...deferral, waitMs: BigInt(Math.round(Duration.toMillis(wait))) })
+    change([{ ...task, ...deferral, waitMs: BigInt(Math.round(Duration.toMillis(wait))) }])
 
   return { keep, defer }
 })
