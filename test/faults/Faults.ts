@@ -18,6 +18,7 @@ import { isSuccess, type Outcome } from "#test/faults/Load.ts"
 import { ScenarioSkipped } from "#test/faults/Needs.ts"
 import type { Report, Trial } from "#test/faults/Scenario.ts"
 import * as Attacks from "#test/faults/scenarios/Attacks.ts"
+import * as Bodies from "#test/faults/scenarios/Bodies.ts"
 import * as DatabaseStrained from "#test/faults/scenarios/DatabaseStrained.ts"
 import * as Erasure from "#test/faults/scenarios/Erasure.ts"
 import * as Failover from "#test/faults/scenarios/Failover.ts"
@@ -50,7 +51,8 @@ const scenarios = {
   "login-lockout": Attacks.lockout,
   "login-flood": Attacks.flood,
   "receipt-link": Attacks.receiptLink,
-  "batch-flood": Attacks.batchFlood
+  "batch-flood": Attacks.batchFlood,
+  "hostile-bodies": Bodies.bodies
 }
 
 const names = Record.keys(scenarios)
