@@ -2,8 +2,9 @@
  * The timeouts and retries of all queries. During an outage a query is retried for a bounded time and then fails with
  * `StoreUnavailable`. While the circuit breaker of the database is open, a query fails at once.
  */
-import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, Option, Predicate, Schedule, type Schema } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, Metric, MutableRef, Option, Predicate, Schedule, type Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { DatabaseFull } from "#domain/kernel/DatabaseFull.ts"
 import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { DatabaseBreaker } from "#events/database/DatabaseBreaker.ts"
@@ -25,8 +26,10 @@ export const isTransient = (error: SqlError): boolean => {
   return code.startsWith("57P") || code.startsWith("53") || transientCodes.has(code)
 }
 
-/** Returns true for a transient error, except a full disk (53100) and a standby (25006), which rarely recover while a request waits. */
-const isWorthRepeating = (error: SqlError) => isTransient(error) && !["53100", "25006"].includes(codeOf(error))
+const diskFull = "53100"
+
+/** Returns true for a transient error, except a full disk and a standby (25006), which rarely recover while a request waits. */
+const isWorthRepeating = (error: SqlError) => isTransient(error) && ![diskFull, "25006"].includes(codeOf(error))
 
 /** Returns true if an error means that the database is unavailable; false if the database only rejected this statement. */
 const meansAway = (error: SqlError) => {
@@ -106,9 +109,12 @@ const watched = Effect.fnUntraced(function* <A, E, R>(
   if (health.isOpen()) return yield* new StoreUnavailable({})
   const startedNanos = yield* Clock.monotonicTimeNanos
   const started = yield* monotonicMs
-  const attempt = Effect.tapError(query, (error) =>
-    isSqlError(error) && meansAway(error) ? health.failed(started, error) : health.answered
-  )
+  const isFull = yield* DatabaseFull
+  const attempt = Effect.tapError(query, (error) => {
+    if (!isSqlError(error)) return health.answered
+    if (codeOf(error) === diskFull) MutableRef.set(isFull, true)
+    return meansAway(error) ? health.failed(started, error) : health.answered
+  })
   const hung = Effect.suspend(() => {
     const why = new StoreUnavailable({ cause: "The database did not answer in time" })
     return Effect.andThen(health.failed(started, why), Effect.fail(why))

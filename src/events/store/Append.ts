@@ -3,8 +3,9 @@
  * commands under the lock of the log. The parameters number the streams, meters and rate windows of the batch, so that the function
  * reads and writes each of them once.
  */
-import { Effect, Exit, Metric } from "effect"
+import { Effect, Exit, Metric, MutableRef } from "effect"
 import { SqlClient } from "effect/sql"
+import { DatabaseFull } from "#domain/kernel/DatabaseFull.ts"
 import {
   type AppendError,
   type Appended,
@@ -207,9 +208,10 @@ const statement = `SELECT head, outcomes, stored_at, versions, used, taken, ends
  * keep whole batches in memory until the next full garbage collection. The row is not decoded by a schema, because decoding would
  * take longer than the call.
  */
-export const make = Effect.map(
-  SqlClient.SqlClient,
-  (sql) => (batch: ReadonlyArray<Prepared>, isResent: boolean) =>
+export const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const isFull = yield* DatabaseFull
+  return (batch: ReadonlyArray<Prepared>, isResent: boolean) =>
     Effect.suspend(() => {
       const { columns, commands } = numbered(batch)
       const mayBeStored = isResent || batch.some(({ command }) => command.mayBeStored === true)
@@ -217,8 +219,9 @@ export const make = Effect.map(
       const call = Object.assign(sql.unsafe<Outcomes>(statement, values), { compile: () => [statement, values] as const })
       return Effect.flatMap(call, ([row]) => {
         if (row === undefined) return Effect.die("The database function vatproof.append returned no row")
+        if (appendedEvents(commands, row) > 0) MutableRef.set(isFull, false)
         const batches = row.outcomes === null ? StoreMetrics.wholeBatches : StoreMetrics.decidedBatches
         return Effect.as(Metric.update(batches, 1), exitsOf(commands, row))
       })
     })
-)
+})

@@ -35,17 +35,18 @@ export const metricsPage = <E, R>(textIn: (format: PrometheusText.Format) => Eff
 export const live = HttpServerResponse.json({ status: "ok" })
 
 /**
- * Responds with 200 if this replica can answer requests now, else with 503 and the reason. Both responses list stored evidence
- * that was found to be altered.
+ * Responds with 200 if this replica can answer requests now, else with 503 and the reason. Both responses tell a full disk, and list
+ * stored evidence that was found to be altered.
  */
 const ready = Effect.gen(function* () {
-  const { altered, database, notary, service } = yield* (yield* Readiness).report
-  const isReady = service === "serving" && database === "ok"
+  const { altered, database, dataDir, notary, service } = yield* (yield* Readiness).report
+  const isReady = service === "serving" && (database === "ok" || database === "full")
   return yield* HttpServerResponse.json(
     {
       status: isReady ? "ok" : "unavailable",
       service,
       database,
+      ...(dataDir === "full" ? { data_dir: dataDir } : {}),
       ...(notary === null ? {} : { notary }),
       ...(altered.length === 0 ? {} : { altered })
     },

@@ -1,8 +1,8 @@
 /**
  * The operators' port of a service with several workers: one address per machine. /readyz responds with 200 while any worker is
- * ready, also during the replacement of a worker. /metrics has the metrics of all workers, with the label `worker`.
+ * ready, also during the replacement of a worker, and has the report of each worker. /metrics has the metrics of all workers, with the label `worker`.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option, Record, Schema } from "effect"
 import { HttpClient, HttpServerResponse } from "effect/http"
 import * as AdminServer from "#infra/server/AdminServer.ts"
 import * as PrometheusText from "#infra/telemetry/PrometheusText.ts"
@@ -14,6 +14,8 @@ export interface WorkersAdminOptions extends AdminServer.AdminServerOptions {
 
 /** Timeout of a request to a worker. A slower worker is left out of the response. */
 const timeout = "3 seconds"
+
+const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
 const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number>) {
   const http = yield* HttpClient.HttpClient
@@ -32,10 +34,12 @@ const make = Effect.fnUntraced(function* (adminPorts: ReadonlyMap<number, number
     ).pipe(Effect.map((answers) => answers.filter((answer) => answer !== null)))
 
   const ready = Effect.gen(function* () {
-    const workers = (yield* fetchPages("/readyz")).filter(({ status }) => status === 200).map(({ number }) => number)
-    const isReady = workers.length > 0
+    const pages = yield* fetchPages("/readyz")
+    const readyWorkers = pages.filter(({ status }) => status === 200).map(({ number }) => number)
+    const workers = Record.fromIterableWith(pages, ({ body, number }) => [String(number), Option.getOrNull(decodeJson(body))])
+    const isReady = readyWorkers.length > 0
     return yield* HttpServerResponse.json(
-      { status: isReady ? "ok" : "unavailable", ready_workers: workers },
+      { status: isReady ? "ok" : "unavailable", ready_workers: readyWorkers, workers },
       { status: isReady ? 200 : 503 }
     )
   })

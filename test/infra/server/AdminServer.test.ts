@@ -1,6 +1,8 @@
 import { Context, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { HttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
 import * as RunningService from "#test/support/RunningService.ts"
+import { assertProblem } from "#test/support/Problem.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 import * as Network from "#test/support/Network.ts"
@@ -75,6 +77,23 @@ layer(testLayer, { excludeTestServices: true })("the admin port", (it) => {
       schedule: Schedule.spaced("50 millis"),
       until: ({ status }) => status === 200
     })
+  })
+
+  it.effect("stays ready and tells a full disk of the database, until the next event is stored", function* () {
+    const { port, service } = yield* Administered
+    const sql = yield* SqlClient.SqlClient
+    const register = service.post("/v1/register", { email: "disk@example.com" })
+    yield* sql`CREATE FUNCTION public.disk_full() RETURNS trigger LANGUAGE plpgsql
+      AS $$ BEGIN RAISE 'No space left on device' USING ERRCODE = '53100'; END $$`
+    yield* Effect.acquireUseRelease(
+      sql`CREATE TRIGGER disk_full BEFORE INSERT ON vatproof.events FOR EACH STATEMENT EXECUTE FUNCTION public.disk_full()`,
+      () => Effect.map(register, (refused) => assertProblem(refused, "SERVICE_UNAVAILABLE")),
+      () => Effect.orDie(sql`DROP FUNCTION public.disk_full CASCADE`)
+    )
+    const full = { status: "ok", service: "serving", database: "full" }
+    assert.containSubset(yield* look(port, "/readyz"), { status: 200, body: full })
+    assert.strictEqual((yield* register).status, 201)
+    assert.containSubset(yield* look(port, "/readyz"), { status: 200, body: { ...full, database: "ok" } })
   })
 
   it.effect("reports not ready after SIGTERM, while the service still answers", function* () {

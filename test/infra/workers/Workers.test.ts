@@ -34,10 +34,18 @@ const askAlways = Effect.fnUntraced(function* (port: number) {
 const readyWorkers = (port: number) =>
   read(port, "/readyz").pipe(
     Effect.flatMap(({ text }) => decodeReady(text)),
-    Effect.map((ready) => ready.ready_workers)
+    Effect.map((ready) => {
+      for (const worker of ready.ready_workers)
+        assert.containSubset(ready.workers[worker], { service: "serving", database: "ok" })
+      return ready.ready_workers
+    })
   )
 
-const decodeReady = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Struct({ ready_workers: Schema.Array(Schema.Int) })))
+const decodeReady = Schema.decodeUnknownEffect(
+  Schema.fromJsonString(
+    Schema.Struct({ ready_workers: Schema.Array(Schema.Int), workers: Schema.Record(Schema.String, Schema.Unknown) })
+  )
+)
 
 const bothReady = (port: number) =>
   Effect.repeat(readyWorkers(port), { schedule: Schedule.spaced("50 millis"), until: (ready) => ready.length === 2 })
