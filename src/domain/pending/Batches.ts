@@ -48,6 +48,13 @@ const makeUpload = Effect.gen(function* () {
   const spool = yield* BatchSpool
   const traceLinks = yield* TraceLinks
   const { inPlace, stored } = yield* UploadPlaces.make
+  const scope = yield* Effect.scope
+
+  /**
+   * Deletes the chunks of an upload in the background, so that a refusal during an outage does not wait for the timeout of the deletion.
+   * The limit of queries in flight bounds the deletions. If one fails, housekeeping deletes the chunks later.
+   */
+  const discard = (uploadId: string) => Effect.forkIn(Effect.ignore(spool.discard(uploadId)), scope)
 
   /** Reads all items and passes each chunk to `keep`. Returns the counts, the digests of the chunks and a keyed hash of the items. */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
@@ -78,12 +85,9 @@ const makeUpload = Effect.gen(function* () {
       const batch = { ...counts, batchId, uploadId, caller, expiresAt, requestHash: idempotencyKey === null ? null : requestHash }
       yield* traceLinks.noteSubmission("vatproof.batch_id", batchId)
       const isNew = yield* stored(spool.accept(batch))
-      if (!isNew) yield* spool.discard(uploadId)
+      if (!isNew) yield* discard(uploadId)
       return { isNew, requestHash }
-    }).pipe(
-      // If this deletion fails, housekeeping deletes the chunks later.
-      Effect.onError(() => Effect.ignore(spool.discard(uploadId)))
-    )
+    }).pipe(Effect.onError(() => discard(uploadId)))
     return inPlace(submission, work)
   }
 

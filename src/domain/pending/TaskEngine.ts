@@ -37,7 +37,7 @@ const heartbeat = Duration.seconds(10)
 const attempts = Metrics.counter(
   "vatproof.tasks.attempts",
   { unit: "{attempt}", description: "Attempts to answer accepted validations" },
-  Metrics.labelsFor("vatproof.outcome", ["closed", "waiting", "failed"])
+  { "vatproof.outcome": ["closed", "waiting", "failed"] }
 )
 
 /** Result of an attempt: the task is closed, or it waits for the next attempt. */

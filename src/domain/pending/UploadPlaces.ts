@@ -31,15 +31,14 @@ const stalled = new StoreUnavailable({ cause: "The uploads in progress wait for 
 const makeStorage = Effect.map(Clock.Clock, (clock) => {
   const waits = new Set<{ readonly sinceMs: number }>()
   const stored = <A, E, R>(write: Effect.Effect<A, E, R>) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => {
-        const wait = { sinceMs: monotonicMsOf(clock) }
-        waits.add(wait)
-        return wait
-      }),
-      () => write,
-      (wait) => Effect.sync(() => waits.delete(wait))
-    )
+    Effect.suspend(() => {
+      const wait = { sinceMs: monotonicMsOf(clock) }
+      waits.add(wait)
+      return Effect.ensuring(
+        write,
+        Effect.sync(() => waits.delete(wait))
+      )
+    })
   return { stored, isStalled: () => [...waits].some(({ sinceMs }) => monotonicMsOf(clock) - sinceMs > stallMs) }
 })
 

@@ -77,6 +77,22 @@ layer(RunningService.layer(), { excludeTestServices: true })("an upload of a bat
     )
   })
 
+  it.effect("is refused before its chunks are deleted, so that a stalled database does not delay the refusal", function* () {
+    const { newKey } = yield* RunningService.RunningService
+    const { send, until } = yield* beginUpload(yield* newKey)
+    yield* untilSpooled(1)
+    const refusal = Effect.andThen(
+      send("no item\n".repeat(2_000)),
+      until((text) => text.includes('"error"'))
+    )
+    const text = yield* MigratedDatabase.whileLocked(
+      "LOCK TABLE vatproof.uploads IN SHARE MODE",
+      Effect.timeout(refusal, "4 seconds")
+    )
+    assertProblem(RawHttp.readReply(text), "VALIDATION_ERROR")
+    yield* untilSpooled(0)
+  })
+
   it.effect(
     "bounds the concurrent uploads of an account, of a client address and of a replica, and names the bound",
     function* () {
