@@ -31,7 +31,7 @@ const alteredEvidence = Metrics.counter(
     unit: "{finding}",
     description: "Findings of stored evidence that differs from the signed evidence, so that it is not served"
   },
-  Metrics.labelsFor("vatproof.evidence", evidenceKinds)
+  { "vatproof.evidence": evidenceKinds }
 )
 
 const notaryRefused = Metrics.gauge("vatproof.notary.refused", {

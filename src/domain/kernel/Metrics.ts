@@ -35,24 +35,28 @@ const family = <M>(make: (attributes: Labels) => M, { unit }: InstrumentOptions)
   }
 }
 
-const known: Array<Metric.Counter<number>> = []
+const begun: Array<Metric.Counter<number>> = []
 
-/** Defines a counter. `labels` are the sets of labels whose series have the value 0 from the start (`begin`). */
-export const counter = (name: string, options: InstrumentOptions, labels: ReadonlyArray<Labels> = [{}]) => {
+/** Defines a counter. The series of all combinations of the known values of its labels are 0 from the start (`begin`). */
+export const counter = (
+  name: string,
+  options: InstrumentOptions,
+  values: Readonly<Record<string, ReadonlyArray<string>>> = {}
+) => {
   const seriesOf = family(
     (attributes) => Metric.counter(name, { description: options.description, incremental: true, attributes }),
     options
   )
-  known.push(...labels.map(seriesOf))
+  const combined = Object.entries(values).reduce<ReadonlyArray<Labels>>(
+    (sets, [label, known]) => sets.flatMap((set) => known.map((value) => ({ ...set, [label]: value }))),
+    [{}]
+  )
+  begun.push(...combined.map(seriesOf))
   return seriesOf
 }
 
-/** Returns one set of labels for each value of a label. */
-export const labelsFor = (label: string, values: ReadonlyArray<string>): ReadonlyArray<Labels> =>
-  values.map((value) => ({ [label]: value }))
-
-/** Sets all known counters to 0. The rate of a series that begins with 1 would miss its first event. */
-export const begin = Effect.suspend(() => Effect.forEach(known, (series) => Metric.update(series, 0), { discard: true }))
+/** Sets all counters with known labels to 0. The rate of a series that begins with 1 would miss its first event. */
+export const begin = Effect.suspend(() => Effect.forEach(begun, (series) => Metric.update(series, 0), { discard: true }))
 
 /** A counter that can also decrease. */
 export const upDownCounter = (name: string, options: InstrumentOptions) =>

@@ -10,27 +10,21 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 const cacheLookUps = Metrics.counter(
   "vatproof.cache.lookups",
   { unit: "{lookup}", description: "Validations by the outcome of the cache lookup" },
-  Metrics.labelsFor("vatproof.cache.outcome", ["hit", "stale", "miss", "bypass"])
+  { "vatproof.cache.outcome": ["hit", "stale", "miss", "bypass"] }
 )
 
 /** The labels are `vatproof.verdict` (valid, invalid, none) and `vatproof.source` (vies, bzst, none). */
 const verdicts = Metrics.counter(
   "vatproof.verdicts",
   { unit: "{validation}", description: "Validations by verdict and source; both are none if no source answered" },
-  [
-    ["valid", "vies"],
-    ["valid", "bzst"],
-    ["invalid", "vies"],
-    ["invalid", "bzst"],
-    ["none", "none"]
-  ].map(([verdict = "", source = ""]) => ({ "vatproof.verdict": verdict, "vatproof.source": source }))
+  { "vatproof.verdict": ["valid", "invalid", "none"], "vatproof.source": ["vies", "bzst", "none"] }
 )
 
 /** The label `vatproof.plan` is the plan of the caller. */
 const quotaRefusals = Metrics.counter(
   "vatproof.quota.refusals",
   { unit: "{request}", description: "Requests refused because the plan's validations are used up" },
-  Metrics.labelsFor("vatproof.plan", ["anonymous", ...PlanName.literals])
+  { "vatproof.plan": ["anonymous", ...PlanName.literals] }
 )
 
 /** The properties of a validation that its metrics count. */

@@ -21,7 +21,7 @@ const appendedBatches = Metrics.counter(
     unit: "{batch}",
     description: "Round trips, by whether the database accepted all commands at once or decided each one individually"
   },
-  Metrics.labelsFor("vatproof.append.way", ["whole", "each"])
+  { "vatproof.append.way": ["whole", "each"] }
 )
 export const wholeBatches = appendedBatches({ "vatproof.append.way": "whole" })
 export const decidedBatches = appendedBatches({ "vatproof.append.way": "each" })

@@ -20,12 +20,7 @@ export const attempts = Metrics.counter(
     unit: "{attempt}",
     description: "Questions to an official source by outcome, including those that were not sent because its circuit is open"
   },
-  SourceName.literals.flatMap((source) =>
-    Metrics.labelsFor("vatproof.outcome", ["answered", "interrupted", ...FailureReason.literals]).map((outcome) => ({
-      "vatproof.source": source,
-      ...outcome
-    }))
-  )
+  { "vatproof.source": SourceName.literals, "vatproof.outcome": ["answered", "interrupted", ...FailureReason.literals] }
 )
 
 /** Label: `vatproof.source`. */

@@ -4,18 +4,12 @@ import * as Metrics from "#domain/kernel/Metrics.ts"
 
 const signals = ["traces", "metrics", "logs"] as const
 export type Signal = (typeof signals)[number]
-const outcomes = ["taken", "lost"] as const
-
-const labelsOf = (signal: Signal, outcome: (typeof outcomes)[number]) => ({
-  "vatproof.telemetry.signal": signal,
-  "vatproof.outcome": outcome
-})
 
 /** Labels: `vatproof.telemetry.signal` and `vatproof.outcome` (taken, lost). */
 const exportsMade = Metrics.counter(
   "vatproof.telemetry.exports",
   { unit: "{export}", description: "Exports of telemetry by outcome: taken by the collector, or lost" },
-  signals.flatMap((signal) => outcomes.map((outcome) => labelsOf(signal, outcome)))
+  { "vatproof.telemetry.signal": signals, "vatproof.outcome": ["taken", "lost"] }
 )
 
 export interface ExportHealth {
@@ -46,7 +40,7 @@ export const make = Effect.gen(function* () {
     if (error === undefined) failures.delete(signal)
     else failures.set(signal, error.message)
     const outcome = error === undefined ? "taken" : "lost"
-    exportsMade(labelsOf(signal, outcome)).updateUnsafe(1, context)
+    exportsMade({ "vatproof.telemetry.signal": signal, "vatproof.outcome": outcome }).updateUnsafe(1, context)
   }
   return { note } satisfies ExportHealth
 })
