@@ -79,6 +79,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("an upload of a bat
 
   it.effect("is refused before its chunks are deleted, so that a stalled database does not delay the refusal", function* () {
     const { newKey } = yield* RunningService.RunningService
+    yield* untilSpooled(0)
     const { send, until } = yield* beginUpload(yield* newKey)
     yield* untilSpooled(1)
     const refusal = Effect.andThen(
