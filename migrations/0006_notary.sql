@@ -5,7 +5,7 @@ CREATE TABLE vatproof.tiles (
   log_id smallint NOT NULL,
   level smallint NOT NULL CHECK (level BETWEEN 0 AND 63),
   index bigint NOT NULL CHECK (index >= 0),
-  hashes bytea NOT NULL CHECK (octet_length(hashes) BETWEEN 32 AND 8192 AND octet_length(hashes) % 32 = 0),
+  hashes bytea NOT NULL CHECK (octet_length(hashes) >= 32 AND octet_length(hashes) <= 8192 AND octet_length(hashes) % 32 = 0),
   PRIMARY KEY (log_id, level, index)
 );
 -- A full tile is 8 KiB of hashes, which do not compress.
