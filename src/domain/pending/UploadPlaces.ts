@@ -1,5 +1,5 @@
 /** Bounds the concurrent uploads of a replica, and the share of one API key, account and client address, so that slow uploads of one client do not block others. */
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, MutableRef, Schema } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
@@ -25,21 +25,29 @@ export interface Uploader {
 
 /** If an upload waits for the database for longer than this, the database is the cause of uploads in progress. */
 const stallMs = 1_000
+/** A stall counts for this long after its last wait, because the next statement of each upload begins to wait only then. */
+const stallMemoryMs = 5_000
 const stalled = new StoreUnavailable({ cause: "The uploads in progress wait for the database" })
 
 /** Creates `stored`, which notes the uploads that wait for the database, and `isStalled`. */
 const makeStorage = Effect.map(Clock.Clock, (clock) => {
   const waits = new Set<{ readonly sinceMs: number }>()
+  const stalledAtMs = MutableRef.make(Number.NEGATIVE_INFINITY)
+  const isLong = ({ sinceMs }: { readonly sinceMs: number }) => monotonicMsOf(clock) - sinceMs > stallMs
   const stored = <A, E, R>(write: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
       const wait = { sinceMs: monotonicMsOf(clock) }
       waits.add(wait)
       return Effect.ensuring(
         write,
-        Effect.sync(() => waits.delete(wait))
+        Effect.sync(() => {
+          waits.delete(wait)
+          if (isLong(wait)) MutableRef.set(stalledAtMs, monotonicMsOf(clock))
+        })
       )
     })
-  return { stored, isStalled: () => [...waits].some(({ sinceMs }) => monotonicMsOf(clock) - sinceMs > stallMs) }
+  const isStalled = () => monotonicMsOf(clock) - stalledAtMs.current < stallMemoryMs || [...waits].some(isLong)
+  return { stored, isStalled }
 })
 
 const makeShare = (holder: string, perKey: number, isStalled: () => boolean, of: (uploader: Uploader) => string) =>

@@ -75,6 +75,8 @@ layer(RunningService.layer(), { excludeTestServices: true })("an upload of a bat
       accepted.map(({ status }) => status),
       [202, 202]
     )
+    // The stall is remembered for 5 s.
+    yield* service.travel("10 seconds")
   })
 
   it.effect("is refused before its chunks are deleted, so that a stalled database does not delay the refusal", function* () {
