@@ -35,6 +35,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("oper
         [
           ["AccountRegistered", api],
           ["ApiKeyIssued", api],
+          ["AccountsShown", { source: "cli", actor: userInfo().username, reason: null, by: null }],
           ["PlanChanged", { source: "cli", actor: "carol", reason: "order 4711", by: null }],
           ["ApiKeyRevoked", { source: "cli", actor: userInfo().username, reason: "abuse", by: "operator" }],
           ["AuditorAdded", { source: "cli", actor: userInfo().username, reason: null, by: null }]

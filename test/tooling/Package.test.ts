@@ -51,10 +51,11 @@ layer(platform, { excludeTestServices: true })("the installed package", (it) => 
       assert.isAtMost(sizeOf(join(folder, "node_modules/vatproof")), 6_000_000)
 
       const port = yield* freePort
+      const dataDir = join(folder, "data")
       const vatproof = join(folder, "node_modules/.bin/vatproof")
       const sandbox = yield* ChildProcess.make(vatproof, ["sandbox"], {
         cwd: folder,
-        env: { PORT: String(port) },
+        env: { PORT: String(port), DATA_DIR: dataDir },
         extendEnv: true,
         stdin: "ignore",
         stdout: "ignore",
@@ -70,7 +71,7 @@ layer(platform, { excludeTestServices: true })("the installed package", (it) => 
       const registration = HttpClientRequest.post(`http://127.0.0.1:${port}/v1/register`)
       const registered = yield* http.execute(HttpClientRequest.bodyJsonUnsafe(registration, { agent_id: "package" }))
       const { api_key } = yield* decodeKey(yield* registered.json)
-      run(folder, vatproof, "account", "plan", "package", "business", "--reason", "first try")
+      run(folder, "env", `DATA_DIR=${dataDir}`, vatproof, "account", "plan", "package", "business", "--reason", "first try")
       const confirmed = yield* get(`/v1/validate/DE123456789?${new URLSearchParams(company).toString()}`, {
         "x-api-key": api_key
       })
@@ -79,7 +80,7 @@ layer(platform, { excludeTestServices: true })("the installed package", (it) => 
       const { receipt_id } = (yield* decodeReceipt(confirmation)).qualified_confirmation
       const pdf = yield* get(`/v1/qualified-confirmations/${receipt_id}`, { "x-api-key": api_key, accept: "application/pdf" })
       assert.include(Buffer.from(yield* pdf.arrayBuffer).toString("latin1"), "%PDF-")
-      run(folder, vatproof, "audit", "verify")
+      run(folder, "env", `DATA_DIR=${dataDir}`, vatproof, "audit", "verify")
 
       yield* sandbox.kill({ killSignal: "SIGINT" })
       const left = readdirSync(folder, { recursive: true }).filter((name) => String(name).endsWith("postmaster.pid"))
