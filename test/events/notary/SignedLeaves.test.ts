@@ -38,6 +38,10 @@ const receiptWithReaders = Effect.gen(function* () {
   return { service, admin, position, readAll }
 })
 
+/** Returns the number of findings in events, which the services of other tests in this process also count. */
+const countIn = (metrics: string) =>
+  Number(/^vatproof_evidence_altered_total\{vatproof_evidence="event"\} (\d+)$/mu.exec(metrics)?.[1])
+
 class SignedReceipt extends Context.Service<SignedReceipt, Effect.Success<typeof receiptWithReaders>>()(
   "vatproof/test/SignedReceipt"
 ) {}
@@ -83,6 +87,7 @@ layer(testLayer, { excludeTestServices: true })("a service with altered evidence
     "responds with EVIDENCE_ALTERED on each endpoint that shows the altered data, and reports the event to operators",
     function* () {
       const { admin, position, readAll } = yield* SignedReceipt
+      const before = countIn(yield* (yield* admin("/metrics")).text)
       for (const [name, statuses, change, undo] of attacks) {
         assert.deepStrictEqual(
           (yield* readAll).map(({ status }) => status),
@@ -105,7 +110,7 @@ layer(testLayer, { excludeTestServices: true })("a service with altered evidence
       assert.containSubset(yield* ready.json, {
         altered: [`The event at position ${position} differs from the signed event`]
       })
-      assert.match(yield* (yield* admin("/metrics")).text, /^vatproof_evidence_altered_total\{vatproof_evidence="event"\} 17$/mu)
+      assert.strictEqual(countIn(yield* (yield* admin("/metrics")).text) - before, 17)
     }
   )
 

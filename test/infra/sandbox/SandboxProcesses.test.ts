@@ -95,7 +95,7 @@ layer(ground, { excludeTestServices: true })("a sandbox", (it) => {
       const onData = yield* refused(env, "sandbox")
       assert.deepStrictEqual([onData.code, onData.lines.length], [1, 1])
       assert.match(onData.lines[0] ?? "", /The log is a live one: run .+vatproof serve.+ on it, or set DATABASE_URL or DATA_DIR/u)
-      const made = yield* spawned(env, "notary", "key", "--json")
+      const made = yield* spawned(env, "notary", "key", "--name", "vatproof/log/0", "--json")
       const [, secret = ""] = /"notary_key": "(.+)"/u.exec(made.stdout) ?? []
       const onKey = yield* refused({ ...env, DATA_DIR: `${env.DATA_DIR}-sandbox`, NOTARY_KEY: secret }, "sandbox")
       assert.deepStrictEqual([onKey.code, onKey.lines.length], [1, 1])
