@@ -11,6 +11,7 @@ export const callerAt = (epoch: number): KeyCaller => ({
   plan: "business",
   period: billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z")),
   validUntil: DateTime.makeUnsafe("2026-12-01T00:00:00Z"),
+  isFormer: false,
   used: 0,
   epoch,
   stream: "key-k",

@@ -41,6 +41,7 @@ export const identified = Effect.fnUntraced(function* (
     plan: "business",
     period,
     validUntil: period.end,
+    isFormer: false,
     epoch: yield* currentEpoch,
     stream: `key-${keyId}`,
     meter: `meter-${keyId}`,

@@ -16,7 +16,7 @@ export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKey
 /** The secret was replaced by a rotation. Until it expires it validates and reads, but it cannot change the key. */
 export class ApiKeyReplaced extends Schema.TaggedError<ApiKeyReplaced>()("ApiKeyReplaced", {}) {
   override get message() {
-    return "This API key was replaced by a rotation. It validates and reads until it expires; only the key that replaced it can be rotated or revoked"
+    return "This API key was replaced by a rotation. It validates and reads until it expires; for changes send the key that replaced it"
   }
 }
 

@@ -26,6 +26,8 @@ export interface KeyCaller extends CallerBase {
    * key expires.
    */
   readonly validUntil: DateTime.Utc
+  /** True for the former secret of a rotated key, which validates and reads only. */
+  readonly isFormer: boolean
   /** The value of `meter` when the caller was identified. */
   readonly used: number
   /** The identity epoch in which the caller was read. Every revoked key and every changed plan increases the epoch. */

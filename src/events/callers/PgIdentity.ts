@@ -90,6 +90,7 @@ const keyCallerOf = (plans: AllPlans, row: KeyRow, period: BillingPeriod): KeyCa
     plan: row.plan,
     period,
     validUntil: row.valid_until === null ? period.end : DateTime.min(row.valid_until, period.end),
+    isFormer: row.valid_until !== null,
     epoch: Number(row.epoch),
     stream: keyStream(row.key_id),
     meter: keyMeter(row.key_id, period),

@@ -4,6 +4,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Session } from "#domain/accounts/AccessTokens.ts"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
+import { ApiKeyReplaced } from "#domain/accounts/RevokeApiKey.ts"
 import { ApiKeyRequired } from "#domain/receipts/ConfirmationRules.ts"
 import { type Credential, Identity } from "#domain/callers/Identity.ts"
 import { LogIn } from "#domain/login/LogIn.ts"
@@ -73,9 +74,16 @@ export const makeClientOf = Effect.zipWith(
       identity.byAddress(clientNetwork(request, count)).stream
 )
 
+/** Matches the paths to which a validation or a batch is submitted. */
+const submissions = /\/v1\/(?:validations|batches)(?:\?|$)/u
+
+/** The request changes something other than a new validation: it cancels, shares, rotates or revokes. */
+const isChange = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
+  method === "DELETE" || (method === "POST" && !submissions.test(url))
+
 /**
  * Creates a function that returns the caller of a request's API key, read from the database instead of the cache. It also stores the
- * caller's usage for the response headers. A missing, misplaced or invalid key is an error.
+ * caller's usage for the response headers. A missing, misplaced or invalid key is an error, and so is a change with a former secret.
  */
 export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
   Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -85,6 +93,7 @@ export const makeKeyCallerOf = Effect.map(Identity, (identity) =>
     const caller = yield* identity.refresh(Redacted.make(key))
     const { limit, used } = caller
     MutableRef.set((yield* ResponseHints).standing, { usage: { used, limit }, window: null })
+    if (caller.isFormer && isChange(request)) return yield* new ApiKeyReplaced({})
     return caller
   })
 )

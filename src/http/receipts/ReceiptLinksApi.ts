@@ -73,6 +73,7 @@ const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:rece
   error: [
     ...bodyRefusals,
     errorBody(400, ["VALIDATION_ERROR"]),
+    errorBody(409, ["API_KEY_REPLACED"]),
     errorBody(410, ["RECEIPT_ERASED"]),
     errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
     ...ofReceipt
@@ -103,7 +104,7 @@ const list = HttpApiEndpoint.get("list", "/v1/qualified-confirmations/:receipt_i
 const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:receipt_id/links/:link_id", {
   params: { receipt_id, link_id: linkId },
   success: RevokedLink,
-  error: ofReceipt
+  error: [errorBody(409, ["API_KEY_REPLACED"]), ...ofReceipt]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "revokeReceiptLink",

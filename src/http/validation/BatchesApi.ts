@@ -182,7 +182,7 @@ const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", 
 const cancel = HttpApiEndpoint.post("cancel", "/v1/batches/:batch_id/cancel", {
   params,
   success: Batch,
-  error: errors
+  error: [errorBody(409, ["API_KEY_REPLACED"]), ...errors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "cancelBatch",

@@ -198,7 +198,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     HttpApiEndpoint.delete("cancel", "/v1/validations/:validation_id", {
       params,
       success: [AnyValidation],
-      error: [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
+      error: [errorBody(404, ["NOT_FOUND"]), errorBody(409, ["API_KEY_REPLACED"]), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "cancelValidation",

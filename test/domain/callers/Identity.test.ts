@@ -14,6 +14,7 @@ const callerAt = (used: number, now: DateTime.Utc): KeyCaller => ({
   plan: "free",
   period: billingPeriod(now),
   validUntil: billingPeriod(now).end,
+  isFormer: false,
   used,
   epoch: 0,
   stream: "key-k",

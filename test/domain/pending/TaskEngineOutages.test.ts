@@ -45,6 +45,7 @@ const caller: KeyCaller = {
   plan: "enterprise",
   period: billingPeriod(epoch),
   validUntil: epoch,
+  isFormer: false,
   used: 0,
   epoch: 0
 }

@@ -16,6 +16,7 @@ const onPlan = (plan: PlanName): Caller => ({
   plan,
   period,
   validUntil: period.end,
+  isFormer: false,
   used: 0,
   epoch: 0,
   ...base

@@ -60,6 +60,7 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
       plan: "free",
       period,
       validUntil: period.end,
+      isFormer: false,
       epoch: caller.epoch,
       stream: `key-${keyId}`,
       meter: keyMeter(keyId, period),

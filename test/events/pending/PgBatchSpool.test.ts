@@ -26,7 +26,16 @@ const accept = Effect.fnUntraced(function* (uploadId: string, batchId: string, c
   const now = yield* DateTime.now
   const period = billingPeriod(now)
   const facts = { accountId: id("ac"), keyId: id("a1"), plan: "free", epoch: 0, stream: `key-${id("a1")}`, meter: "m" } as const
-  const caller = { _tag: "Key", ...facts, period, validUntil: period.end, used: 0, limit: 10, perMinute: 10 } as const
+  const caller = {
+    _tag: "Key",
+    ...facts,
+    period,
+    validUntil: period.end,
+    isFormer: false,
+    used: 0,
+    limit: 10,
+    perMinute: 10
+  } as const
   const counts = { chunks, items: 2, malformed: 0, duplicates: 0 }
   const batch = { ...counts, batchId, uploadId, caller, expiresAt: period.end, requestHash: null }
   return yield* (yield* BatchSpool).accept(batch)

@@ -61,15 +61,29 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     }
   )
 
-  it.effect("validates and reads after a rotation, but can neither rotate nor revoke", function* () {
+  it.effect("validates and reads after a rotation, but changes nothing", function* () {
     const service = yield* RunningService.make()
     const former = yield* service.newKey
     const { key } = yield* rotate(service, former)
     for (const body of [{}, { revoke_old: true }]) {
       const { message } = assertProblem(yield* service.post("/v1/keys/rotate", body, { key: former }), "API_KEY_REPLACED")
-      assert.include(message, "only the key that replaced it can be rotated or revoked")
+      assert.include(message, "for changes send the key that replaced it")
     }
-    assertProblem(yield* service.ask("/v1/keys/self", { method: "DELETE", key: former }), "API_KEY_REPLACED")
+    const link = "/v1/qualified-confirmations/VP-QC-20261125-AAAAAAAAAA/links"
+    const id = "01a21262-fcd9-710e-9a37-da162375c19e"
+    for (const [method, path] of [
+      ["DELETE", "/v1/keys/self"],
+      ["DELETE", `/v1/validations/${id}`],
+      ["POST", `/v1/batches/${id}/cancel`],
+      ["POST", link],
+      ["DELETE", `${link}/${id}`]
+    ] as const) {
+      assertProblem(yield* service.ask(path, { method, key: former, body: {} }), "API_KEY_REPLACED")
+    }
+    const submitted = yield* service.post("/v1/validations", { vat_id: "ATU12345678" }, { key: former })
+    assert.include([200, 202], submitted.status)
+    const items = [{ custom_id: "1", vat_id: "ATU12345678" }]
+    assert.strictEqual((yield* service.post("/v1/batches", { items }, { key: former })).status, 202)
     for (const secret of [former, key]) {
       assert.strictEqual(yield* statusOf(service, secret), 200)
       assert.strictEqual((yield* service.get("/v1/usage", { key: secret })).status, 200)
