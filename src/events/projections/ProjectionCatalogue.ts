@@ -154,7 +154,7 @@ const sameKey = ({ key }: TableProjection) => key.map((column) => `${derived(col
 
 /**
  * Returns SQL for the rows in which `made` (derived from events) and `had` (stored) differ, with the columns `row_key` (text), `at`
- * (position), `wrong` ("missing", "surplus" or "different") and the key columns of the table.
+ * (position), `wrong` ("missing", "surplus" or "different"), `differing` (names of columns) and the key columns of the table.
  */
 export const differences = (table: TableProjection, made: string, had: string) => {
   const { columns, key, position } = table
@@ -163,6 +163,7 @@ export const differences = (table: TableProjection, made: string, had: string) =
   const name = key.filter((column) => column !== "log_id" || key.length === 1).map((column) => either(column))
   return `SELECT concat_ws(' ', ${name.join(", ")}) AS row_key, ${position} AS at,
       CASE WHEN t.${first} IS NULL THEN 'missing' WHEN d.${first} IS NULL THEN 'surplus' ELSE 'different' END AS wrong,
+      concat_ws(', ', ${["NULL", ...columns.map((column, index) => `CASE WHEN ${changed[index]} THEN '${column}' END`)].join(", ")}) AS differing,
       ${key.map((column) => `${either(column)} AS ${column}`).join(", ")}
     FROM ${made} d FULL JOIN ${had} t ON ${sameKey(table)}
     WHERE ${[`d.${first} IS NULL`, `t.${first} IS NULL`, ...changed].join(" OR ")}`

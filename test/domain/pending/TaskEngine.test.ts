@@ -108,7 +108,6 @@ const unused = {
   acquireLease: () => Effect.die("unused"),
   releaseLease: () => Effect.die("unused")
 }
-
 const vatId = Result.getOrThrow(VatIds.parse("DE123456789"))
 const epoch = DateTime.makeUnsafe(0)
 

@@ -113,7 +113,7 @@ const attacks: ReadonlyArray<Attack> = [
   {
     name: "a plan that a search path of the database hides",
     statements: () => [...evilOperator, `EXECUTE format('ALTER DATABASE %I ${evilPath}', current_database())`],
-    verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce$/mu,
+    verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce, in plan(?:, \w+)*$/mu,
     scrub: /^The projection accounts is wrong at position \d+$/mu,
     start: /^The schema differs from this version's, .*: setting search_path of the database: /mu
   },
@@ -123,7 +123,7 @@ const attacks: ReadonlyArray<Attack> = [
       ...evilOperator,
       `EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I ${evilPath}', current_database())`
     ],
-    verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce$/mu,
+    verify: /^\d+: accounts [-0-9a-f]+: the row differs from what the events produce, in plan(?:, \w+)*$/mu,
     scrub: /^The projection accounts is wrong at position \d+$/mu,
     start: /^The schema differs from this version's, .*: setting search_path of the role \w+ in the database: /mu
   },
@@ -133,7 +133,7 @@ const attacks: ReadonlyArray<Attack> = [
       `UPDATE vatproof.tasks t SET state = 'final', closed_by = o.closed_by FROM vatproof.tasks o
         WHERE t.task_id = '${cancelled}' AND o.task_id = '${validation}'`
     ],
-    verify: /^\d+: tasks [-0-9a-f]+: the row differs from what the events produce$/mu,
+    verify: /^\d+: tasks [-0-9a-f]+: the row differs from what the events produce, in \w+(?:, \w+)*$/mu,
     scrub: /^The projection tasks is wrong at position \d+$/mu,
     reads: { cancelled: altered }
   },
@@ -143,7 +143,7 @@ const attacks: ReadonlyArray<Attack> = [
       `UPDATE vatproof.tasks t SET closed_by = o.closed_by FROM vatproof.tasks o
         WHERE t.batch_id = '${batch}' AND o.batch_id = t.batch_id AND o.item = 1 - t.item`
     ],
-    verify: /^\d+: tasks [-0-9a-f]+: the row differs from what the events produce$/mu,
+    verify: /^\d+: tasks [-0-9a-f]+: the row differs from what the events produce, in \w+(?:, \w+)*$/mu,
     scrub: /^The projection tasks is wrong at position \d+$/mu,
     reads: { batch: altered }
   },
@@ -158,7 +158,7 @@ const attacks: ReadonlyArray<Attack> = [
     statements: () => [
       "UPDATE vatproof.event_index SET type = 'ApiKeyRevoked' WHERE position = (SELECT min(position) FROM vatproof.event_index WHERE type = 'ApiKeyIssued')"
     ],
-    verify: /^\d+: event_index \d+: the row differs from what the events produce$/mu,
+    verify: /^\d+: event_index \d+: the row differs from what the events produce, in \w+(?:, \w+)*$/mu,
     scrub: /^The projection event_index is wrong at position \d+$/mu,
     reads: { search: altered }
   },
@@ -169,7 +169,7 @@ const attacks: ReadonlyArray<Attack> = [
       "DELETE FROM vatproof.checkpoints WHERE size > 1",
       "UPDATE vatproof.tiles SET hashes = substr(hashes, 1, 32)"
     ],
-    verify: /^\d+: meters [^:]+: the row differs from what the events produce$/mu,
+    verify: /^\d+: meters [^:]+: the row differs from what the events produce, in used$/mu,
     scrub: /^The projection meters is wrong at position \d+$/mu,
     start: /The only checkpoint in the database is that of the new log/u
   }

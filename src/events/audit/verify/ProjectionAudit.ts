@@ -21,6 +21,7 @@ const WrongRow = Schema.Struct({
   row_key: Schema.String,
   at: Schema.NullOr(Schema.BigInt),
   wrong: Schema.Literals(["missing", "surplus", "different"]),
+  differing: Schema.String,
   total: Schema.BigInt
 })
 type WrongRow = typeof WrongRow.Type
@@ -57,7 +58,7 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
       Result: WrongRow,
       execute: () =>
         sql.unsafe(
-          `SELECT row_key, at, wrong, count(*) OVER () AS total FROM (${query}) w ORDER BY at, row_key LIMIT ${maxReported}`
+          `SELECT row_key, at, wrong, differing, count(*) OVER () AS total FROM (${query}) w ORDER BY at, row_key LIMIT ${maxReported}`
         ).unprepared
     })(undefined)
 }))
@@ -92,8 +93,9 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
   const columns = [...table.key, ...table.columns].join(", ")
   const derivedRows = (from: number, to: number) => `vatproof.${name}_rows(${logId}::smallint, ${from}::bigint, ${to}::bigint)`
   const report = (rows: ReadonlyArray<WrongRow>) => {
-    for (const { at, row_key, wrong } of rows) {
-      findings.addRow({ table: name, key: row_key, position: at === null ? null : Number(at) }, meanings[wrong])
+    for (const { at, differing, row_key, wrong } of rows) {
+      const where = wrong === "different" ? `, in ${differing}` : ""
+      findings.addRow({ table: name, key: row_key, position: at === null ? null : Number(at) }, `${meanings[wrong]}${where}`)
     }
     const more = Number(rows[0]?.total ?? 0) - rows.length
     if (more > 0) findings.addRow({ table: name, key: "", position: null }, `${more} more rows are wrong`)
