@@ -28,7 +28,7 @@ const languages = [
 const isHere = (program: string) => spawnSync(program, ["--version"]).status === 0
 
 const run = Effect.fnUntraced(function* (
-  { command, file }: (typeof languages)[number],
+  { command, file }: { readonly command: string; readonly file: string },
   env: { readonly VATPROOF_URL: string; readonly VATPROOF_KEY: string },
   ...vatIds: ReadonlyArray<string>
 ) {
@@ -95,5 +95,26 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the client e
         assert.match(output, /^[^\n]+\n+$/u)
       }
     })
+  })
+
+  it.effect("wait for a later answer, and for the results of a batch", function* (context) {
+    context.skip(!isHere("curl"), "skipped: curl is not installed")
+    const { baseUrl, newKey } = yield* RunningService.RunningService
+    const env = { VATPROOF_URL: baseUrl, VATPROOF_KEY: yield* newKey }
+    const later = yield* run({ command: "sh", file: "later.sh" }, env, "ATU12345678")
+    assert.strictEqual(later.code, 0, later.output)
+    assert.match(later.output, /"status":"final".*"valid":true/u)
+    const batch = yield* run({ command: "sh", file: "batch.sh" }, env, join(folder, "list.csv"))
+    assert.strictEqual(batch.code, 0, batch.output)
+    assert.match(batch.output, /^"?1"?,.*ATU12345678.*\r?\n"?2"?,.*GB123456789/mu)
+    for (const file of ["later.sh", "batch.sh"]) {
+      const { code, output } = yield* run(
+        { command: "sh", file },
+        { ...env, VATPROOF_URL: "http://127.0.0.1:1" },
+        join(folder, "list.csv")
+      )
+      assert.notStrictEqual(code, 0)
+      assert.match(output, /^[^\n]+\n+$/u)
+    }
   })
 })
