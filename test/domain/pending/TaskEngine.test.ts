@@ -103,11 +103,9 @@ const limits = Layer.effect(
     return { ...unused, acquireSlots, spendBudget }
   })
 )
-const unused = {
-  checkSlots: () => Effect.die("unused"),
-  acquireLease: () => Effect.die("unused"),
-  releaseLease: () => Effect.die("unused")
-}
+const die = () => Effect.die("unused")
+const unused = { checkSlots: die, acquireLease: die, releaseLease: die }
+
 const vatId = Result.getOrThrow(VatIds.parse("DE123456789"))
 const epoch = DateTime.makeUnsafe(0)
 
