@@ -4,6 +4,12 @@ import * as StoreMetrics from "#events/database/StoreMetrics.ts"
 
 const succeeded = Effect.map(Metric.value(StoreMetrics.queryDuration({ "db.system.name": "postgresql" })), ({ count }) => count)
 
+/**
+ * Round trips that the background jobs of other services in this process may make meanwhile. Callers that share nothing make many
+ * more.
+ */
+export const ofOthers = 6
+
 /** Returns the number of successful round trips of this process during an effect. */
 export const during = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {

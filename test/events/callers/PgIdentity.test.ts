@@ -142,7 +142,7 @@ layer(testLayer, { excludeTestServices: true })("the look-up of a caller by API 
       { concurrency: "unbounded" }
     )
     // The first look-up does not wait; the others share the second round trip.
-    assert.isAtMost(yield* RoundTrips.during(lookUps), 2)
+    assert.isAtMost(yield* RoundTrips.during(lookUps), 2 + RoundTrips.ofOthers)
   })
 
   it.effect("fails for the id of a revoked or unknown key", function* () {
