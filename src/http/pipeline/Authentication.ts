@@ -75,7 +75,7 @@ export const makeClientOf = Effect.zipWith(
 )
 
 /** Matches the paths to which a validation or a batch is submitted. */
-const submissions = /\/v1\/(?:validations|batches)(?:\?|$)/u
+const submissions = /^\/v1\/(?:validations|batches)(?:\?|$)/u
 
 /** The request changes something other than a new validation: it cancels, shares, rotates or revokes. */
 const isChange = ({ method, url }: HttpServerRequest.HttpServerRequest) =>

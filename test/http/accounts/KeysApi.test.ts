@@ -61,6 +61,23 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("an API k
     }
   )
 
+  it.effect("does not pass a change for a submission by its query", function* () {
+    const service = yield* RunningService.make()
+    const former = yield* service.newKey
+    const items = [{ custom_id: "1", vat_id: "ATU12345678" }]
+    const sent = yield* service.post("/v1/batches", { items }, { key: former })
+    assert.strictEqual(sent.status, 202)
+    const id = /"batch_id":"([^"]+)"/u.exec(JSON.stringify(sent.body))?.[1] ?? ""
+    assert.notStrictEqual(id, "")
+    yield* rotate(service, former)
+    for (const path of [`/v1/batches/${id}/cancel`, `/v1/batches/${id}/cancel?x=/v1/batches`]) {
+      assertProblem(yield* service.ask(path, { method: "POST", key: former, body: {} }), "API_KEY_REPLACED")
+    }
+    const link = "/v1/qualified-confirmations/VP-QC-20261125-AAAAAAAAAA/links?x=/v1/validations"
+    assertProblem(yield* service.ask(link, { method: "POST", key: former, body: {} }), "API_KEY_REPLACED")
+    assert.strictEqual((yield* service.post("/v1/batches?x=1", { items }, { key: former })).status, 202)
+  })
+
   it.effect("validates and reads after a rotation, but changes nothing", function* () {
     const service = yield* RunningService.make()
     const former = yield* service.newKey
