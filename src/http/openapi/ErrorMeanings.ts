@@ -25,8 +25,7 @@ const meanings = {
     "An account with this email address already exists, or the API key of a repeated registration has ended; the message says which.",
   API_KEY_NOT_CLAIMABLE:
     "The API key belongs to an account with a login, or another key of your account starts, or started, with the same 12 characters. The message says which.",
-  API_KEY_REPLACED:
-    "The API key was replaced by a rotation. It validates and reads until it expires, but cannot rotate or revoke.",
+  API_KEY_REPLACED: "The API key was replaced by a rotation. It validates and reads until it expires, but changes nothing else.",
   IDEMPOTENCY_IN_PROGRESS:
     "An earlier request with the same `Idempotency-Key` is still in progress; repeat yours after `Retry-After` seconds to get the same answer.",
   RECEIPT_ERASED:
