@@ -8,8 +8,7 @@ export const accountStream = (accountId: string): string => `account-${accountId
 
 /**
  * An account was created by POST /v1/register. It has an API key, but no login before a mail to its address sets a
- * password. `agent_id_hash` is a keyed hash (64
- * hex digits) of the agent's id; null without an id.
+ * password. `agent_id_hash` is a keyed hash (64 hex digits) of the agent's id; null without an id.
  */
 export const AccountRegistered = DomainEvent.define(
   "AccountRegistered",

@@ -13,7 +13,7 @@ export class ApiKeyNotFound extends Schema.TaggedError<ApiKeyNotFound>()("ApiKey
   }
 }
 
-/** The secret was replaced by a rotation. Until it expires it validates and reads, but it cannot change the key. */
+/** The secret was replaced by a rotation. Until it expires it validates and reads, but it changes nothing else. */
 export class ApiKeyReplaced extends Schema.TaggedError<ApiKeyReplaced>()("ApiKeyReplaced", {}) {
   override get message() {
     return "This API key was replaced by a rotation. It validates and reads until it expires; for changes send the key that replaced it"

@@ -176,7 +176,7 @@ const forgeries: ReadonlyArray<readonly [name: string, refused: ReadonlyArray<Re
     ({ batch }) => `UPDATE vatproof.batches SET ${foreignKey} WHERE batch_id = '${batch}'`
   ],
   [
-    "a batch in the state cancelled that nobody cancelled",
+    "a batch in the state cancelled without its cancellation",
     ["batch", "batches", "results"],
     ({ batch, ended }) =>
       `UPDATE vatproof.batches b SET cancelled_by = k.cancelled_by FROM public.kept_batches k WHERE b.batch_id = '${batch}' AND k.batch_id = '${ended}'`
