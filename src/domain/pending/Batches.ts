@@ -4,6 +4,7 @@ import { Identity } from "#domain/callers/Identity.ts"
 import * as IdempotencyRules from "#domain/callers/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
@@ -13,7 +14,6 @@ import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import * as UploadPlaces from "#domain/pending/UploadPlaces.ts"
-import * as WaitingPlaces from "#domain/pending/WaitingPlaces.ts"
 import { computedId } from "#domain/validation/ValidationTask.ts"
 
 /** The batch does not exist or belongs to another key. The message does not distinguish the two. */
@@ -32,6 +32,8 @@ export interface BatchSubmission<E, R> extends UploadPlaces.Uploader {
 
 /** Polling interval while a client waits for the end of a batch. */
 const pollEvery = Duration.millis(200)
+/** Maximum number of waiting clients per replica, and of these per API key. Further clients get a response at once. */
+const maxWaits = { concurrency: 500, capacity: 500, perKey: 50 }
 /** Maximum time that the request to cancel a batch waits for the cancellation of all pending items. */
 const cancelWait = Duration.seconds(5)
 /** Maximum number of open batches per API key. */
@@ -128,7 +130,7 @@ const make = Effect.gen(function* () {
   const once = yield* IdempotencyRules.makeOnce
   const upload = yield* makeUpload
   const counted = yield* makeCounted
-  const place = WaitingPlaces.make({ inAll: 500, perKey: 50 })
+  const waits = yield* FairQueue.make(maxWaits)
 
   const find = Effect.fnUntraced(function* (keyId: string, batchId: string) {
     const batch = yield* store.find(keyId, batchId)
@@ -148,7 +150,7 @@ const make = Effect.gen(function* () {
   const get = Effect.fn("Batches.get")(function* (keyId: string, batchId: string, wait: Duration.Duration) {
     const batch = yield* find(keyId, batchId)
     if (!Duration.isPositive(wait)) return yield* counted(batch)
-    yield* place(keyId, awaitEnd(batchId, wait))
+    yield* waits.admit(keyId, awaitEnd(batchId, wait), () => Effect.void)
     return yield* Effect.flatMap(find(keyId, batchId), counted)
   })
 

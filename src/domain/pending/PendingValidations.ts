@@ -3,13 +3,13 @@ import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacte
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/callers/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { closingId, computedId, expiry } from "#domain/validation/ValidationTask.ts"
 import { TraceLinks } from "#domain/kernel/TraceLinks.ts"
 import { TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import * as WaitingPlaces from "#domain/pending/WaitingPlaces.ts"
 import { ValidationReader, type ValidationRecord } from "#domain/pending/ValidationReader.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
@@ -47,11 +47,13 @@ export interface Submitted {
 
 /** Polling interval for waiting clients, because another replica may close their tasks. All clients poll at the same time, to share a statement. */
 const pollEveryMs = 500
+/** Maximum number of waiting clients per replica, and of these per API key. Further clients get a response at once. */
+const maxWaits = { concurrency: 2_000, capacity: 2_000, perKey: 100 }
 
 const makeAwaitClosed = Effect.gen(function* () {
   const reader = yield* ValidationReader
   const signals = yield* TaskSignals
-  const place = WaitingPlaces.make()
+  const waits = yield* FairQueue.make(maxWaits)
 
   /** Waits until a validation is no longer pending. */
   const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
@@ -65,7 +67,8 @@ const makeAwaitClosed = Effect.gen(function* () {
     }
   })
 
-  return (keyId: string, validationId: string, wait: Duration.Duration) => place(keyId, awaitClosed(keyId, validationId, wait))
+  return (keyId: string, validationId: string, wait: Duration.Duration) =>
+    waits.admit(keyId, awaitClosed(keyId, validationId, wait), () => Effect.void)
 })
 
 const make = Effect.gen(function* () {

@@ -1,17 +1,18 @@
 import { Effect, Fiber } from "effect"
-import * as WaitingPlaces from "#domain/pending/WaitingPlaces.ts"
+import * as FairQueue from "#domain/kernel/FairQueue.ts"
 import { assert, it } from "#test/support/Test.ts"
 
-it.effect("waiting clients of one key leave places to other keys, and all together stay below the maximum", function* () {
-  const place = WaitingPlaces.make({ inAll: 3, perKey: 2 })
+it.effect("admitted work of one key leaves places to other keys, and all together stays below the capacity", function* () {
+  const { admit } = yield* FairQueue.make({ concurrency: 3, capacity: 3, perKey: 2 })
   const waiting = { a: 0, b: 0 }
   const wait = (key: "a" | "b") =>
-    place(
+    admit(
       key,
       Effect.andThen(
         Effect.sync(() => (waiting[key] += 1)),
         Effect.never
-      )
+      ),
+      () => Effect.void
     )
   const fibers = yield* Effect.forEach(["a", "a", "a", "b", "b"] as const, (key) =>
     Effect.forkChild(wait(key), { startImmediately: true })
