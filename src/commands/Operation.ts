@@ -3,7 +3,7 @@ import { userInfo } from "node:os"
 import { Console, DateTime, Effect, Logger, Option, References, type Schema } from "effect"
 import { Flag } from "effect/cli"
 import * as Operator from "#app/layers/Operator.ts"
-import { escaped, printable } from "#domain/kernel/PlainText.ts"
+import { escaped, printable } from "#domain/text/PlainText.ts"
 import { noRequest, RequestContext } from "#domain/kernel/RequestContext.ts"
 import { type BillingPeriod, billingPeriod } from "#domain/callers/BillingPeriod.ts"
 

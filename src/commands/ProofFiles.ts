@@ -3,7 +3,7 @@
  * separate file or in that response.
  */
 import { Effect, FileSystem, Option, Result, Schema } from "effect"
-import * as CanonicalJson from "#events/merkle/CanonicalJson.ts"
+import * as CanonicalJson from "#events/log/merkle/CanonicalJson.ts"
 
 /** The content of a file is not JSON or not an event. */
 class UnusableFile extends Schema.TaggedError<UnusableFile>()("UnusableFile", { message: Schema.String }) {}

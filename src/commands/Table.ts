@@ -1,6 +1,6 @@
 /** Text tables for the terminal. */
 import { DateTime } from "effect"
-import { printable } from "#domain/kernel/PlainText.ts"
+import { printable } from "#domain/text/PlainText.ts"
 
 /** A column of a table. A column of numbers is right-aligned. */
 export interface Column<A> {

@@ -1,10 +1,10 @@
 /** Selects the public keys that a verification uses. */
 import { Effect, FileSystem, Option, Path, Result, Schema } from "effect"
-import { exportFiles } from "#events/audit/export/ExportReadme.ts"
-import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { parse as parseProof } from "#events/merkle/Proof.ts"
-import { parseVerifiers, type Verifiers } from "#events/merkle/NoteKeys.ts"
-import { keysOf, type LogKeys } from "#events/notary/LogSigner.ts"
+import { exportFiles } from "#events/log/export/ExportReadme.ts"
+import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
+import { parse as parseProof } from "#events/log/merkle/Proof.ts"
+import { parseVerifiers, type Verifiers } from "#events/log/merkle/NoteKeys.ts"
+import { keysOf, type LogKeys } from "#events/log/notary/LogSigner.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import * as NotaryKeys from "#infra/security/NotaryKeys.ts"
 

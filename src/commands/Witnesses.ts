@@ -4,10 +4,10 @@
  */
 import { Array as Arr, DateTime, Effect, FileSystem } from "effect"
 import { Flag } from "effect/cli"
-import * as Checkpoint from "#events/merkle/Checkpoint.ts"
-import { cosignaturesIn, parseWitnesses } from "#events/merkle/Cosignature.ts"
-import type { Verifier } from "#events/merkle/NoteKeys.ts"
-import { parse as parseNote } from "#events/merkle/SignedNote.ts"
+import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
+import { cosignaturesIn, parseWitnesses } from "#events/log/merkle/Cosignature.ts"
+import type { Verifier } from "#events/log/merkle/NoteKeys.ts"
+import { parse as parseNote } from "#events/log/merkle/SignedNote.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const witness = Flag.String("witness").pipe(

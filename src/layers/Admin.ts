@@ -1,6 +1,6 @@
 /** The admin port for operators: health, readiness and metrics. */
 import { Effect, Layer, Option } from "effect"
-import { Integrity } from "#domain/audit/Integrity.ts"
+import { Integrity } from "#domain/log/Integrity.ts"
 import { version } from "#domain/kernel/Version.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AdminServer from "#infra/server/AdminServer.ts"

@@ -3,7 +3,7 @@ import { appendFileSync, cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, 
 import { basename, join } from "node:path"
 import { beforeEach, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { carrying, edit, Exported, file, first, key, lines, testLayer, verify } from "#test/support/ExportedLog.ts"
 import { signerOf } from "#test/support/log/Keys.ts"

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted, Schedule } from "effect"
-import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
 import { logName, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandWith } from "#test/support/CommandLine.ts"
 import { assert, layer } from "#test/support/Test.ts"

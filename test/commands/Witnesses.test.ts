@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DateTime } from "effect"
-import { formatVerifier } from "#events/merkle/NoteKeys.ts"
+import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
 import { checkpointOf, layerSigned, newAuditor, signer, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { assert, layer } from "#test/support/Test.ts"

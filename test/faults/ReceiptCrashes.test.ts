@@ -5,7 +5,7 @@
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt } from "#domain/receipts/Receipt.ts"
-import { parse as parseProof, verify as verifyProof } from "#events/merkle/Proof.ts"
+import { parse as parseProof, verify as verifyProof } from "#events/log/merkle/Proof.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { checkpointOf, log, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"

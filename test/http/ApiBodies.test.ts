@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import { Health, SourceStatusReport } from "#http/system/SystemApi.ts"
-import { UsageReport } from "#http/accounts/UsageApi.ts"
+import { UsageReport } from "#http/callers/UsageApi.ts"
 import { ValidationResult } from "#http/validation/ValidationApi.ts"
 import { confirm, muster, newPaidKey } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"

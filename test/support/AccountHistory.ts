@@ -3,7 +3,7 @@ import { DateTime, type Duration, Result } from "effect"
 import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountRegistered, AccountSignedUp, EmailVerificationRequested, EmailVerified } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 
 export const account_id = "0192f0c0-0000-7000-8000-000000000001"
 export const start = DateTime.makeUnsafe("2026-11-20T12:00:00Z")

@@ -4,10 +4,10 @@
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Deferred, Duration, Effect, Layer, Logger, Schedule, Schema } from "effect"
-import { Integrity } from "#domain/audit/Integrity.ts"
+import { Integrity } from "#domain/log/Integrity.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
-import * as Notary from "#events/notary/Notary.ts"
-import * as DatabaseAudit from "#events/audit/verify/DatabaseAudit.ts"
+import * as Notary from "#events/log/notary/Notary.ts"
+import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import { Sandbox } from "#infra/sandbox/Sandbox.ts"
 import * as Protection from "#infra/postgres/Protection.ts"
 import { checkpointOf, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"

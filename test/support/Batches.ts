@@ -2,7 +2,7 @@
 import { Data, Deferred, Effect, type Exit, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { AppendError, Appended, EventRow, Prepared } from "#events/store/AppendCommand.ts"
+import type { AppendError, Appended, EventRow, Prepared } from "#events/log/store/AppendCommand.ts"
 
 /** Short description of an append command and of its effects. */
 export interface Step {

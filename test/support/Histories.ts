@@ -3,11 +3,11 @@ import { DateTime, Effect, Schema } from "effect"
 import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
-import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent, EventIdentity } from "#domain/log/DomainEvent.ts"
 import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { computedId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 import { answered, answerJson, sourceAnswer } from "#test/support/SourceAnswer.ts"
 
 const one = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))

@@ -5,7 +5,7 @@ import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.
 import { Metering } from "#domain/callers/Metering.ts"
 import { minuteBucket } from "#domain/callers/RateLimiter.ts"
 import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"

@@ -1,7 +1,7 @@
 /** A new database with all migrations, a connection pool like the service's, and the event store on this pool. */
 import { Effect, Layer } from "effect"
-import { EventStore } from "#events/store/EventStore.ts"
-import * as LogOpening from "#events/store/LogOpening.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
+import * as LogOpening from "#events/log/store/LogOpening.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"

@@ -1,6 +1,6 @@
 /** Counts the round trips to the database, to test that waiting callers share them. */
 import { Effect, Layer, Metric } from "effect"
-import * as StoreMetrics from "#events/database/StoreMetrics.ts"
+import * as StoreMetrics from "#events/log/database/StoreMetrics.ts"
 
 const succeeded = Effect.map(Metric.value(StoreMetrics.queryDuration({ "db.system.name": "postgresql" })), ({ count }) => count)
 

@@ -9,7 +9,7 @@
  * A start costs more than most tests. `make` therefore reuses replicas with the same settings, and most files share the database and the
  * replicas of their worker (`layerShared`).
  */
-import * as DatabaseBreaker from "#events/database/DatabaseBreaker.ts"
+import * as DatabaseBreaker from "#events/log/database/DatabaseBreaker.ts"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -36,7 +36,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import * as App from "#app/app.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
-import { monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
+import { monotonicMsOf } from "#domain/concurrency/MonotonicTime.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
 import * as Sandbox from "#infra/sandbox/Sandbox.ts"
 import * as MailServer from "#test/support/MailServer.ts"

@@ -14,22 +14,22 @@ const reaches: Readonly<Record<string, Reach>> = {
     may: list("effect #domain/vat/VatId.ts"),
     mayNot: list(`
       effect/Schema effect/sql effect/http effect/http-api effect/persistence effect/testing @effect/sql-pg
-      @effect/platform-node node:fs node:crypto nodemailer vitest #events/store/EventStore.ts #events/projections/Usage.ts #infra/sources/Vies.ts
+      @effect/platform-node node:fs node:crypto nodemailer vitest #events/log/store/EventStore.ts #events/log/projections/Usage.ts #infra/sources/Vies.ts
       #infra/sandbox/Fault.ts #http/Api.ts #app/app.ts #test/support/Database.ts ./VatId.ts ../events/EventStore.ts
     `)
   },
   "src/events": {
     may: list(`
       effect effect/sql effect/sql/SqlError effect/encoding @effect/sql-pg
-      #domain/vat/VatId.ts #events/store/EventStore.ts #events/projections/Usage.ts
+      #domain/vat/VatId.ts #events/log/store/EventStore.ts #events/log/projections/Usage.ts
     `),
     mayNot: list(`
       effect/Schema effect/http effect/http-api effect/persistence effect/crypto @effect/platform-node node:fs nodemailer #infra/postgres/Postgres.ts #http/Api.ts
       #app/app.ts #test/support/Database.ts ./EventStore.ts ../domain/VatId.ts
     `)
   },
-  "src/events/projections": {
-    may: list("effect effect/sql #domain/vat/VatId.ts #events/store/Catalogue.ts"),
+  "src/events/log/projections": {
+    may: list("effect effect/sql #domain/vat/VatId.ts #events/Catalogue.ts"),
     mayNot: list("node:crypto #infra/postgres/Postgres.ts #http/Api.ts ../Catalogue.ts")
   },
   "src/infra": {
@@ -38,14 +38,14 @@ const reaches: Readonly<Record<string, Reach>> = {
       #domain/vat/VatId.ts #infra/postgres/Postgres.ts #infra/sandbox/Fault.ts
     `),
     mayNot: list(`
-      #events/store/EventStore.ts #events/store/Catalogue.ts #events/merkle/Tiles.ts #events/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts
+      #events/log/store/EventStore.ts #events/Catalogue.ts #events/log/merkle/Tiles.ts #events/log/projections/Usage.ts #http/Api.ts #app/app.ts #test/support/Database.ts
       ./Postgres.ts @effect/platform-node
       ../domain/VatId.ts node:timers/promises vitest @effect/vitest effect/testing testcontainers @testcontainers/postgresql
     `)
   },
   "src/infra/sandbox": {
     may: list("effect/http node:http #domain/vat/VatId.ts #infra/sandbox/Fault.ts"),
-    mayNot: list("#events/projections/Usage.ts #http/Api.ts ./Fault.ts ../Vies.ts")
+    mayNot: list("#events/log/projections/Usage.ts #http/Api.ts ./Fault.ts ../Vies.ts")
   },
   "src/http": {
     may: list(`
@@ -53,18 +53,18 @@ const reaches: Readonly<Record<string, Reach>> = {
       #domain/vat/VatId.ts #http/pipeline/FailureResponses.ts
     `),
     mayNot: list(`
-      #events/projections/Usage.ts effect/Schema effect/sql effect/persistence @effect/sql-pg @effect/platform-node node:http nodemailer #events/store/EventStore.ts
-      #events/projections/Projections.ts #infra/postgres/Postgres.ts #app/app.ts #test/support/Database.ts ./FailureResponses.ts ../domain/VatId.ts
+      #events/log/projections/Usage.ts effect/Schema effect/sql effect/persistence @effect/sql-pg @effect/platform-node node:http nodemailer #events/log/store/EventStore.ts
+      #events/log/projections/Projections.ts #infra/postgres/Postgres.ts #app/app.ts #test/support/Database.ts ./FailureResponses.ts ../domain/VatId.ts
     `)
   },
   "src/layers": {
-    may: list("effect #app/layers/Sources.ts #events/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts"),
+    may: list("effect #app/layers/Sources.ts #events/log/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts"),
     mayNot: list("#test/support/Database.ts ./Sources.ts @effect/platform-node node:timers/promises vitest")
   },
   src: {
     may: list(`
       effect effect/cli @effect/platform-node/NodeRuntime node:os
-      #domain/vat/VatId.ts #events/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts #app/app.ts
+      #domain/vat/VatId.ts #events/log/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts #app/app.ts
     `),
     mayNot: list(`
       #test/support/Database.ts ./app.ts ../test/support/Database.ts @effect/platform-node node:timers/promises
@@ -74,7 +74,7 @@ const reaches: Readonly<Record<string, Reach>> = {
   "test/domain": {
     may: list(`
       effect effect/testing @effect/vitest @effect/platform-node/NodeServices vitest node:fs
-      #domain/vat/VatId.ts #events/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts #app/app.ts #test/support/Database.ts
+      #domain/vat/VatId.ts #events/log/store/EventStore.ts #infra/sources/Vies.ts #http/Api.ts #app/app.ts #test/support/Database.ts
     `),
     mayNot: list("../../src/domain/vat/VatId.ts ./VatId.test.ts @effect/platform-node node:timers/promises")
   }
@@ -151,10 +151,10 @@ const byFolder: ReadonlyArray<Case> = Object.entries(reaches).flatMap(([folder, 
 
 const byForm: ReadonlyArray<Case> = Object.entries(forms).flatMap(([name, form]) =>
   [
-    { folder: "src/domain", specifier: "#events/store/EventStore.ts" },
+    { folder: "src/domain", specifier: "#events/log/store/EventStore.ts" },
     { folder: "src/events", specifier: "#infra/postgres/Postgres.ts" },
     { folder: "src/infra", specifier: "#http/Api.ts" },
-    { folder: "src/http", specifier: "#events/store/EventStore.ts" },
+    { folder: "src/http", specifier: "#events/log/store/EventStore.ts" },
     { folder: "src", specifier: "#test/support/Database.ts" },
     { folder: "test/domain", specifier: "../../src/domain/vat/VatId.ts" }
   ].map((planted) => ({ ...planted, name: `reject ${name} that breaks a rule in ${planted.folder}`, form, allowed: false }))

@@ -21,7 +21,7 @@ import {
   PlanChanged,
   AccountClosed
 } from "#domain/accounts/AccountEvents.ts"
-import type * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import type * as DomainEvent from "#domain/log/DomainEvent.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 

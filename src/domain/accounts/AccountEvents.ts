@@ -1,7 +1,7 @@
 /** The events of an account's stream, except the events of its API keys (ApiKeyEvents.ts). */
 import { Schema } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 
 /** Returns the name of an account's stream. */
 export const accountStream = (accountId: string): string => `account-${accountId}`

@@ -1,7 +1,7 @@
 /** Stores accounts. One transaction stores the events, the projections that decisions read, and the erasable contact data. */
 import { type Array as Arr, Context, type DateTime, type Effect, type Redacted, Schema } from "effect"
 import type { AccountState } from "#domain/accounts/Account.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /** Another account has this email address. The message does not reveal whether that account is verified. */

@@ -4,7 +4,7 @@
  */
 import type { Effect } from "effect"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
-import * as SecretToken from "#domain/kernel/SecretToken.ts"
+import * as SecretToken from "#domain/callers/SecretToken.ts"
 
 const keyStart = "svc_live_"
 

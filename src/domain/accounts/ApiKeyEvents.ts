@@ -1,6 +1,6 @@
 /** The events of API keys, which are in the stream of their account. */
 import { Schema } from "effect"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 
 /** A key was issued. `key_sha256` (hex) identifies it; the key itself is not stored. */
 export const ApiKeyIssued = DomainEvent.define(

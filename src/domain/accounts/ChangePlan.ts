@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { type AccountState } from "#domain/accounts/Account.ts"
 import { PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
 /** `perMonth` is the limit that the operator sets for this account. If it is null, the plan's limit applies. */

@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { type AccountState, revokeKeys } from "#domain/accounts/Account.ts"
 import { AccountClosed } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 
 /** Returns the events that revoke the active keys and close the account. */
 export const decide = (account: AccountState): ReadonlyArray<DomainEvent> => [

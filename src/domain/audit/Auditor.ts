@@ -1,8 +1,8 @@
 /** Auditors: their scope (the whole log or one account), their token and its expiry, and the event that records what they read. */
 import { type DateTime, type Effect, Schema } from "effect"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import type { Crypto } from "#domain/kernel/Crypto.ts"
-import * as SecretToken from "#domain/kernel/SecretToken.ts"
+import * as SecretToken from "#domain/callers/SecretToken.ts"
 
 /** Prefix of an auditor's token. Only the SHA-256 of a token is stored. */
 const tokenStart = "svc_audit_"

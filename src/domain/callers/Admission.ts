@@ -2,7 +2,7 @@
 import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
-import { makeLruCache } from "#domain/kernel/LruCache.ts"
+import { makeLruCache } from "#domain/concurrency/LruCache.ts"
 import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } from "#domain/callers/Metering.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

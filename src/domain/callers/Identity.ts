@@ -2,7 +2,7 @@
 import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { makeLruCache } from "#domain/kernel/LruCache.ts"
+import { makeLruCache } from "#domain/concurrency/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /** The API key is malformed, unknown or revoked. Clients are not told which. */

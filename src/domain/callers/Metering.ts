@@ -1,7 +1,7 @@
 /** Counts calls and records their results. Storing and charging are atomic and exact on any number of replicas. */
 import { Context, type Effect, Schema } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import type { DomainEvent, EventIdentity } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent, EventIdentity } from "#domain/log/DomainEvent.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

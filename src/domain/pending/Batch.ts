@@ -1,6 +1,6 @@
 /** Batches of validations: their limits, events and results (rules 81-84). */
 import { type DateTime, Duration, Schema } from "effect"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import type { LastFailure } from "#domain/pending/ValidationReader.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 

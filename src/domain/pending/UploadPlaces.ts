@@ -2,9 +2,9 @@
 import { Clock, Effect, MutableRef, Schema } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
-import { monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
+import { monotonicMsOf } from "#domain/concurrency/MonotonicTime.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import * as FairQueue from "#domain/kernel/FairQueue.ts"
+import * as FairQueue from "#domain/concurrency/FairQueue.ts"
 
 /** Maximum number of uploads of a replica, because each keeps its VAT IDs and custom ids in memory. */
 const places = { concurrency: 16, capacity: 16 }

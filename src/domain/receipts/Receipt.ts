@@ -1,8 +1,8 @@
 /** Receipts: stored answers of the BZSt about a company's data (rules 2, 27-35). */
 import { Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
-import { Reference } from "#domain/kernel/PersonalData.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
+import { Reference } from "#domain/log/PersonalData.ts"
 import { AnswerFacts, Attempt, Disclosure } from "#domain/vat/Verdict.ts"
 
 /** The BZSt's letter for the comparison of a field: A match, B no match, C not queried, D not disclosed by the source. */

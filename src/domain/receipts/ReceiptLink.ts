@@ -1,6 +1,6 @@
 /** Links that open one receipt in a browser without a key, until they expire or are revoked. */
 import { DateTime, Result, Schema } from "effect"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 
 /** Limits of a link's validity in days, and its default. */

@@ -4,11 +4,11 @@
  */
 import { Duration, Effect, MutableRef } from "effect"
 import type { StoredAnswer } from "#domain/vat/AnswerCache.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import { type Charge, Metering } from "#domain/callers/Metering.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import type { ValidationTask } from "#domain/validation/ValidationTask.ts"
-import { referenceIn } from "#domain/kernel/PersonalData.ts"
+import { referenceIn } from "#domain/log/PersonalData.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
 import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { Standing } from "#domain/callers/Standing.ts"

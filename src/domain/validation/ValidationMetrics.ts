@@ -1,7 +1,7 @@
 /** Metrics and span attributes of validations. They identify neither callers nor VAT IDs. */
 import { Effect, Exit, Metric, Option, Predicate } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
-import * as Metrics from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 /**
  * The label `vatproof.cache.outcome` is `hit` (a fresh answer was served), `stale` (an older answer was served), `miss` (the

@@ -13,10 +13,10 @@ import {
   InvalidRequester,
   type PaidPlanRequired
 } from "#domain/receipts/ConfirmationRules.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { documentOf, ValidationAccepted, type ValidationTask } from "#domain/validation/ValidationTask.ts"
-import { referenceIn } from "#domain/kernel/PersonalData.ts"
+import { referenceIn } from "#domain/log/PersonalData.ts"
 import type { Receipt } from "#domain/receipts/Receipt.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 import type { Answer, Attempt } from "#domain/vat/Verdict.ts"

@@ -1,9 +1,9 @@
 /** Validations that may be answered later: their events, their computed ids, and the delays between attempts. */
 import { DateTime, Duration, Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
-import { Reference } from "#domain/kernel/PersonalData.ts"
+import { Reference } from "#domain/log/PersonalData.ts"
 
 export const ValidationState = Schema.Literals(["pending", "final", "expired", "cancelled"])
 export type ValidationState = typeof ValidationState.Type

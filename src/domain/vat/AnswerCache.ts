@@ -1,7 +1,7 @@
 /** Caches the newest answer about each VAT ID. The cache is a projection of the log: all replicas share it, and it is as durable as the log. */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
-import { germanDay } from "#domain/kernel/CalendarDate.ts"
-import { makeLruCache } from "#domain/kernel/LruCache.ts"
+import { germanDay } from "#domain/text/CalendarDate.ts"
+import { makeLruCache } from "#domain/concurrency/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { SourceName } from "#domain/vat/Verdict.ts"

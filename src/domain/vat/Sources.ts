@@ -2,7 +2,7 @@
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
-import * as DomainEvent from "#domain/kernel/DomainEvent.ts"
+import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import { type Answer, Attempt, FailureReason, SourceName } from "#domain/vat/Verdict.ts"
 
 /**

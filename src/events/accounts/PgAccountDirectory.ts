@@ -10,12 +10,12 @@ import {
   type AccountRecord,
   type KeyRecord
 } from "#domain/accounts/AccountDirectory.ts"
-import { emailKey } from "#domain/email/EmailAddress.ts"
+import { emailKey } from "#domain/accounts/email/EmailAddress.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { type BillingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
-import { logId } from "#events/store/AppendCommand.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { logId } from "#events/log/store/AppendCommand.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "5 seconds"
 

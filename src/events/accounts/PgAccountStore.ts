@@ -16,13 +16,13 @@ import {
   EmailTaken,
   NoSuchAccount
 } from "#domain/accounts/AccountStore.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
-import { emailKey } from "#domain/email/EmailAddress.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
+import { emailKey } from "#domain/accounts/email/EmailAddress.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { type AppendCommand, VersionConflict } from "#events/store/AppendCommand.ts"
-import { EventStore } from "#events/store/EventStore.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
-import type { StoredEvent } from "#events/store/StoredEvent.ts"
+import { type AppendCommand, VersionConflict } from "#events/log/store/AppendCommand.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 /**
  * Maximum number of concurrent changes per replica. Changes of the same account wait for each other, and waiting changes must not

@@ -1,8 +1,8 @@
 /** Lists the API keys of an account with the labels that its owner gave them. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { ApiKeyList } from "#domain/accounts/ApiKeyList.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { ApiKeyList } from "#domain/accounts/keys/ApiKeyList.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

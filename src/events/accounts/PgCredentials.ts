@@ -1,9 +1,9 @@
 /** Reads and changes the credentials of accounts: the password hash, and the token epoch. A new epoch invalidates all login tokens. */
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { emailKey } from "#domain/email/EmailAddress.ts"
-import { CredentialStore } from "#domain/login/CredentialStore.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { emailKey } from "#domain/accounts/email/EmailAddress.ts"
+import { CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 

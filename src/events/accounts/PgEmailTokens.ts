@@ -5,7 +5,7 @@
 import { DateTime, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

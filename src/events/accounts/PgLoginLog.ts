@@ -4,9 +4,9 @@
  * cannot fill the log. A killed replica loses the counts of its last hour.
  */
 import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
-import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/login/LoginLog.ts"
-import { logDefects } from "#domain/kernel/LogDefects.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/accounts/login/LoginLog.ts"
+import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 
 /** Maximum number of successful logins per account and hour that get an event each. */
 const maxAlone = 60

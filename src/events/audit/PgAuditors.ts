@@ -14,8 +14,8 @@ import {
   UnknownAuditor
 } from "#domain/audit/Auditors.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { EventStore } from "#events/store/EventStore.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 const maxListed = 1_000

@@ -12,10 +12,10 @@ import {
   ofKey,
   personalTable,
   rowOf
-} from "#events/audit/export/ExportTable.ts"
-import * as EventLine from "#events/store/EventLine.ts"
-import type * as PersonalDocument from "#events/store/PersonalDocument.ts"
-import type { StoredEvent } from "#events/store/StoredEvent.ts"
+} from "#events/log/export/ExportTable.ts"
+import * as EventLine from "#events/log/store/EventLine.ts"
+import type * as PersonalDocument from "#events/log/store/PersonalDocument.ts"
+import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 /** RFC 4180 requires a comma; the export's tables use a semicolon for German spreadsheets. */
 const delimiter = ","

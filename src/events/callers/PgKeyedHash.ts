@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** A starting service retries for this duration while the database is unavailable. */
 const retryFor = "10 seconds"

@@ -12,13 +12,13 @@ import {
   quotaRefusal,
   StreamExists
 } from "#domain/callers/Metering.ts"
-import type { EventIdentity } from "#domain/kernel/DomainEvent.ts"
+import type { EventIdentity } from "#domain/log/DomainEvent.ts"
 import { minuteBucket, rateWindow } from "#domain/callers/RateLimiter.ts"
 import type { RateWindow, Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import type * as AppendCommand from "#events/store/AppendCommand.ts"
-import * as CallCounter from "#events/store/CallCounter.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import type * as AppendCommand from "#events/log/store/AppendCommand.ts"
+import * as CallCounter from "#events/callers/CallCounter.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 
 const make = Effect.gen(function* () {
   const events = yield* EventStore

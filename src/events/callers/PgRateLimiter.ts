@@ -3,9 +3,9 @@ import { Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/database/SqlArray.ts"
-import * as GroupCommit from "#events/store/GroupCommit.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/log/database/SqlArray.ts"
+import * as GroupCommit from "#events/log/store/GroupCommit.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 /** Maximum number of leases in one statement. */

@@ -5,8 +5,8 @@
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"
-import { logId } from "#events/store/AppendCommand.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { logId } from "#events/log/store/AppendCommand.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** Timeout of the comparison, for a log with many millions of events. */
 const longest = "1h"

@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Integrity } from "#domain/audit/Integrity.ts"
+import { Integrity } from "#domain/log/Integrity.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import {
   BatchAccepted,
@@ -17,12 +17,12 @@ import {
 import { type BatchChunk, BatchSpool, type NewBatch, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
 import { computedId } from "#domain/validation/ValidationTask.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
-import * as SignedLeaves from "#events/notary/SignedLeaves.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
+import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
 import { digestOf } from "#events/pending/ChunkDigest.ts"
-import { type AppendCommand, logId } from "#events/store/AppendCommand.ts"
-import * as Catalogue from "#events/store/Catalogue.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import { type AppendCommand, logId } from "#events/log/store/AppendCommand.ts"
+import * as Catalogue from "#events/Catalogue.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 
 const retryFor = "3 seconds"
 /** Maximum attempts to append a chunk while other replicas append the same chunks. */

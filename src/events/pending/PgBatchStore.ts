@@ -6,13 +6,13 @@ import { BatchAccepted, BatchCancelled, type BatchFacts, type TaskCounts } from 
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { computedId, ValidationState } from "#domain/validation/ValidationTask.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import { elementType, sqlArray } from "#events/database/SqlArray.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
 import * as TaskEvents from "#events/pending/TaskEvents.ts"
-import * as Catalogue from "#events/store/Catalogue.ts"
-import { EventStore } from "#events/store/EventStore.ts"
-import * as GroupCommit from "#events/store/GroupCommit.ts"
+import * as Catalogue from "#events/Catalogue.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
+import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 
 const retryFor = "3 seconds"
 

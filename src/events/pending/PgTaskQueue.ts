@@ -17,14 +17,14 @@ import {
   TaskQueue
 } from "#domain/pending/TaskQueue.ts"
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
-import { logId } from "#events/store/AppendCommand.ts"
-import * as Catalogue from "#events/store/Catalogue.ts"
-import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/database/SqlArray.ts"
-import { EventStore } from "#events/store/EventStore.ts"
-import * as SignedDocuments from "#events/notary/SignedDocuments.ts"
-import * as GroupCommit from "#events/store/GroupCommit.ts"
+import { logId } from "#events/log/store/AppendCommand.ts"
+import * as Catalogue from "#events/Catalogue.ts"
+import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/log/database/SqlArray.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
+import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
+import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))

@@ -3,7 +3,7 @@ import { DateTime, Effect, Option, Schema, SchemaIssue, SchemaTransformation } f
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AuditorRequired, ProofReaderRequired } from "#http/audit/AuditAuthentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"
-import * as LogPeriod from "#domain/audit/LogPeriod.ts"
+import * as LogPeriod from "#domain/log/LogPeriod.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { csv, json, ndjson, plain, text } from "#http/wire/MediaTypes.ts"

@@ -5,7 +5,7 @@
 import { Effect, Layer, Option, type Schema, SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiMiddleware } from "effect/http-api"
-import { likelyName } from "#domain/kernel/LikelyName.ts"
+import { likelyName } from "#domain/text/LikelyName.ts"
 import { type FieldError, toResponse } from "#http/pipeline/Errors.ts"
 
 export class DecodeErrors extends HttpApiMiddleware.Service<DecodeErrors>()("vatproof/http/pipeline/DecodeErrors") {}

@@ -6,7 +6,7 @@
 import { Cause, Context, Effect, MutableRef, Option, Redacted, Schema } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Identity } from "#domain/callers/Identity.ts"
-import { EvidenceAltered } from "#domain/audit/Integrity.ts"
+import { EvidenceAltered } from "#domain/log/Integrity.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import * as Compression from "#http/pipeline/Compression.ts"
 import * as Cors from "#http/pipeline/Cors.ts"

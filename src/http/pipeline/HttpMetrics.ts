@@ -1,5 +1,5 @@
 /** Metrics of HTTP requests, named by OpenTelemetry's semantic conventions for HTTP servers (read 2026-11). */
-import * as Metrics from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 /**
  * Labels: `http.request.method`, `http.route`, `http.response.status_code`, `url.scheme`, `error.type` of failed requests, and

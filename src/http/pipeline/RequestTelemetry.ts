@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Exit, MutableRef, Option, type Tracer } from "effect"
 import { Headers, type HttpServerResponse, HttpTraceContext } from "effect/http"
-import { Exemplars } from "#domain/kernel/Exemplars.ts"
+import { Exemplars } from "#domain/telemetry/Exemplars.ts"
 import type { ServedRequest } from "#domain/kernel/RequestContext.ts"
 import { TrustedProxies } from "#http/pipeline/ClientAddress.ts"
 import * as HttpMetrics from "#http/pipeline/HttpMetrics.ts"

@@ -1,7 +1,7 @@
 /** Declares GET /v1/validate/{vat_id} (rules 7-20). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { plainText } from "#domain/kernel/PlainText.ts"
+import { plainText } from "#domain/text/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { KeyAllowed } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"

@@ -13,7 +13,7 @@ import {
   Schema,
   SchemaIssue
 } from "effect"
-import type { LogPurpose } from "#domain/audit/LogPurpose.ts"
+import type { LogPurpose } from "#domain/log/LogPurpose.ts"
 import { ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
 import { type PlanLimits, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { parseGerman, type VatId } from "#domain/vat/VatId.ts"

@@ -1,6 +1,6 @@
 /** Schemas of setting values: the accepted texts and their decoding. Error messages never contain the value. */
 import { Array as Arr, Config, Duration, Option, Result, Schema, SchemaTransformation, String as Str } from "effect"
-import type { RetentionPeriod } from "#domain/kernel/Retention.ts"
+import type { RetentionPeriod } from "#domain/log/Retention.ts"
 import { parseGerman } from "#domain/vat/VatId.ts"
 
 /** A whole number in digits. JavaScript would parse `1.000`, which means a thousand in German, as 1. */

@@ -1,6 +1,6 @@
 /** Finds misspelled environment variables. If the service ignored them, a limit or secret would silently keep its default. */
 import { ConfigProvider, Option } from "effect"
-import { likelyName } from "#domain/kernel/LikelyName.ts"
+import { likelyName } from "#domain/text/LikelyName.ts"
 
 /** The environment variable with the number of a worker, which the parent process sets. */
 export const workerNumber = "VATPROOF_WORKER"

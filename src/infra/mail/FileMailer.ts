@@ -3,7 +3,7 @@
  * can read.
  */
 import { Effect, FileSystem, Layer, Path } from "effect"
-import { MailDeferred, Mailer, MailFolder, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { MailDeferred, Mailer, MailFolder, type OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 

@@ -1,7 +1,7 @@
 /** Formats a mail (RFC 5322 and MIME). The same mail gives the same bytes in every attempt and on every replica. */
 import { DateTime, Effect } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
-import type { OutgoingMail } from "#domain/email/Mailer.ts"
+import type { OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import { compose, type Sender } from "#infra/mail/MailText.ts"
 
 /** `from` is MAIL_FROM: `Name <address>` or an address. */

@@ -1,6 +1,6 @@
 /** The texts of mails, in ASCII and short lines, so that every mail client displays them unchanged. */
 import { DateTime, Redacted } from "effect"
-import type { OutgoingMail } from "#domain/email/Mailer.ts"
+import type { OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 
 /** `publicUrl` is the service's base URL without a final slash; `serviceName` its name. */

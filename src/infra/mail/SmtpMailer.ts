@@ -1,7 +1,7 @@
 /** Delivers mails through a mail server (SMTP_URL). */
 import { Effect, Layer, Predicate, Redacted } from "effect"
 import { createTransport } from "nodemailer"
-import { MailDeferred, Mailer, MailRefused, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { MailDeferred, Mailer, MailRefused, type OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 
 /** `name` is the host name that the service announces to the mail server; undefined means the host name of the machine. */

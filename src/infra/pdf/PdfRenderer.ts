@@ -7,7 +7,7 @@ import { Effect, Fiber, Layer } from "effect"
 import type { ReceiptDocument } from "#domain/receipts/document/ReceiptDocument.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import { PdfUnavailable, ReceiptPdf } from "#domain/receipts/document/ReceiptPdf.ts"
-import * as FairQueue from "#domain/kernel/FairQueue.ts"
+import * as FairQueue from "#domain/concurrency/FairQueue.ts"
 
 /** One PDF is rendered at a time. At most 10 are in progress or waiting, 3 of them for one API key. `timeout` includes the wait. */
 const bounds = { concurrency: 1, capacity: 10, perKey: 3 }

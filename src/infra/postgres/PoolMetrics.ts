@@ -5,7 +5,7 @@
 import { Effect, Layer, Metric, Predicate } from "effect"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { Socket } from "node:net"
-import * as Metrics from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 const open = Metrics.gauge("vatproof.db.connections", {
   unit: "{connection}",

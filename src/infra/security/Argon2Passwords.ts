@@ -3,10 +3,10 @@ import { timingSafeEqual } from "node:crypto"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { type CryptoError, Kdf } from "effect/crypto"
 import { Base64 } from "effect/encoding"
-import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/login/Passwords.ts"
+import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
-import * as FairQueue from "#domain/kernel/FairQueue.ts"
+import * as FairQueue from "#domain/concurrency/FairQueue.ts"
 
 /**
  * The parameters of new hashes: the minimum of the OWASP Password Storage Cheat Sheet (19 MiB, 2 passes, 1 lane; read 2026-11).

@@ -4,8 +4,8 @@
  */
 import { DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { logDefects } from "#domain/kernel/LogDefects.ts"
-import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
+import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 

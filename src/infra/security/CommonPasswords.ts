@@ -1,6 +1,6 @@
 /** The list of leaked passwords by frequency from the package @zxcvbn-ts/language-common. */
 import { Effect, Layer, Redacted } from "effect"
-import { CommonPassword, CommonPasswords } from "#domain/login/Passwords.ts"
+import { CommonPassword, CommonPasswords } from "#domain/accounts/login/Passwords.ts"
 
 /** Loads 18,000 passwords of 8 characters or more. This takes 50 ms, so it happens with the first new password, not at start. */
 const load = Effect.map(

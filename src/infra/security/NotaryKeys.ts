@@ -1,6 +1,6 @@
 /** The notary's data outside the database: its keys, and the newest checkpoint that this machine has seen. */
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
-import { logNameOf } from "#domain/audit/LogPurpose.ts"
+import { logNameOf } from "#domain/log/LogPurpose.ts"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
 import { isUrl, newestFile } from "#infra/security/CheckpointMirror.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"

@@ -5,7 +5,7 @@
 import { statfs } from "node:fs"
 import { Context, Deferred, Effect, Layer, MutableRef, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Integrity, type IntegrityReport } from "#domain/audit/Integrity.ts"
+import { Integrity, type IntegrityReport } from "#domain/log/Integrity.ts"
 import { DatabaseFull } from "#domain/kernel/DatabaseFull.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import { Draining } from "#infra/server/Draining.ts"

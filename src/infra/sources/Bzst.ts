@@ -7,7 +7,7 @@
  */
 import { Context, Effect, Layer, Option, Result, Schema, SchemaTransformation, type Duration } from "effect"
 import type { Dispatcher } from "@effect/platform-node/NodeHttpClient"
-import { calendarDate } from "#domain/kernel/CalendarDate.ts"
+import { calendarDate } from "#domain/text/CalendarDate.ts"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import { MatchLetter } from "#domain/receipts/Receipt.ts"
 import type { VatId } from "#domain/vat/VatId.ts"

@@ -3,7 +3,7 @@
  * 22, 23). Each replica has guards of its own.
  */
 import { Cache, Context, Duration, Effect, Equal, Exit, Hash, Option, Queue, Semaphore } from "effect"
-import { monotonicMs, monotonicMsOf } from "#domain/kernel/MonotonicTime.ts"
+import { monotonicMs, monotonicMsOf } from "#domain/concurrency/MonotonicTime.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { type Answer, SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import * as SourceBreaker from "#infra/sources/SourceBreaker.ts"

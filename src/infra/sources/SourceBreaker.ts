@@ -1,7 +1,7 @@
 /** The circuit breakers of one source: one for the source, and one per member state's register behind it (rule 23). */
 import { Clock, Duration, Effect, Exit, Layer, Option, Schedule } from "effect"
 import { CircuitBreaker } from "effect/persistence"
-import { onMonotonicTime } from "#domain/kernel/MonotonicTime.ts"
+import { onMonotonicTime } from "#domain/concurrency/MonotonicTime.ts"
 import { SourceFailure, type SourceName } from "#domain/vat/Verdict.ts"
 import { maxRetryAfterS } from "#infra/sources/SourceHttp.ts"
 

@@ -1,6 +1,6 @@
 /** The health of one source, from live calls and probes alike (rule 24). */
 import { Clock, DateTime, Duration, Effect } from "effect"
-import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
+import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import type { SourceState } from "#domain/vat/Sources.ts"
 import type { FailureReason, SourceFailure } from "#domain/vat/Verdict.ts"
 

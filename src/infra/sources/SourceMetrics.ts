@@ -1,6 +1,6 @@
 /** The metrics of the official sources. */
 import { Effect, Exit, Metric, Option } from "effect"
-import * as Metrics from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/telemetry/Metrics.ts"
 import type { SourceState } from "#domain/vat/Sources.ts"
 import { FailureReason, type SourceFailure, SourceName } from "#domain/vat/Verdict.ts"
 

@@ -1,7 +1,7 @@
 /** Probes the sources in the background, and records changes of their state (rule 24). */
 import { Effect, MutableRef, Option, Queue } from "effect"
-import { logDefects } from "#domain/kernel/LogDefects.ts"
-import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
+import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import {
   SourceDegraded,
   SourceRecovered,

@@ -1,6 +1,6 @@
 /** Tracks whether the collector accepts telemetry. Logs the first failure of any signal and the recovery of all signals. */
 import { Effect, Schedule } from "effect"
-import * as Metrics from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 const signals = ["traces", "metrics", "logs"] as const
 export type Signal = (typeof signals)[number]

@@ -3,7 +3,7 @@
  */
 import { Duration, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import { constants, monitorEventLoopDelay, performance, PerformanceObserver } from "node:perf_hooks"
-import * as Metrics from "#domain/kernel/Metrics.ts"
+import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 const gauge = (name: string, unit: string, description: string) => Metric.gauge(name, { description, attributes: { unit } })
 const counter = (name: string, unit: string, description: string, more: Readonly<Record<string, string>> = {}) =>

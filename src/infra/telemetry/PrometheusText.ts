@@ -5,7 +5,7 @@
  * https://prometheus.io/docs/specs/om/open_metrics_spec/, read 2026-11).
  */
 import { Context, Effect, Metric } from "effect"
-import { Exemplars } from "#domain/kernel/Exemplars.ts"
+import { Exemplars } from "#domain/telemetry/Exemplars.ts"
 
 export type Format = "text" | "openmetrics"
 

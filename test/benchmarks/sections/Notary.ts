@@ -1,7 +1,7 @@
 /** Time that the notary takes per event of a backlog: it reads and hashes events, extends the tree, and signs once per 16,384 events. */
 import { Array as Arr, Effect, Layer, Option, Schedule } from "effect"
-import { Integrity } from "#domain/audit/Integrity.ts"
-import { TreeStore } from "#events/notary/TreeStore.ts"
+import { Integrity } from "#domain/log/Integrity.ts"
+import { TreeStore } from "#events/log/notary/TreeStore.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"

@@ -1,8 +1,8 @@
 /** Speed of a rebuild of a projection from the whole log (`vatproof projections rebuild event_index`). */
 import { Array as Arr, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as ProjectionRebuild from "#events/projections/ProjectionRebuild.ts"
-import * as EventIndex from "#events/projections/EventIndex.ts"
+import * as ProjectionRebuild from "#events/log/projections/ProjectionRebuild.ts"
+import * as EventIndex from "#events/audit/EventIndex.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"

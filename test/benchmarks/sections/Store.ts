@@ -2,7 +2,7 @@
 import { Array as Arr, Clock, DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
 import * as Report from "#test/benchmarks/Report.ts"

@@ -2,7 +2,7 @@
 import { Console, Effect, Layer, type Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { createHash } from "node:crypto"
-import { EventStore } from "#events/store/EventStore.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"

@@ -3,7 +3,7 @@ import { DateTime } from "effect"
 import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountRegistered, AccountSignedUp, PlanChanged } from "#domain/accounts/AccountEvents.ts"
 import { decide, type Terms } from "#domain/accounts/ChangePlan.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const at = DateTime.makeUnsafe("2026-11-21T13:05:00Z")

@@ -4,7 +4,7 @@ import { evolve, noAccount } from "#domain/accounts/Account.ts"
 import { AccountClosed, AccountSignedUp } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyIssued, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import { decide } from "#domain/accounts/CloseAccount.ts"
-import type { DomainEvent } from "#domain/kernel/DomainEvent.ts"
+import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 
 const account_id = "019371c0-5f00-7000-8000-0000000000ac"
 const at = DateTime.makeUnsafe("2026-11-21T13:05:00Z")

@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import { accountStream, AccountSignedUp } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
-import { EventStore } from "#events/store/EventStore.ts"
+import { EventStore } from "#events/log/store/EventStore.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 

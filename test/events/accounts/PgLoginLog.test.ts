@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { LoginLog } from "#domain/login/LoginLog.ts"
+import { LoginLog } from "#domain/accounts/login/LoginLog.ts"
 import * as Logins from "#events/accounts/PgLoginLog.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"

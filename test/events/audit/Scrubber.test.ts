@@ -1,5 +1,5 @@
 import { Duration, Effect, Schedule } from "effect"
-import { Integrity } from "#domain/audit/Integrity.ts"
+import { Integrity } from "#domain/log/Integrity.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as SchemaOfProgram from "#test/support/SchemaOfProgram.ts"

@@ -1,5 +1,5 @@
 import { DateTime, Duration, Effect, Layer } from "effect"
-import { Integrity } from "#domain/audit/Integrity.ts"
+import { Integrity } from "#domain/log/Integrity.ts"
 import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"

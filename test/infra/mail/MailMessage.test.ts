@@ -1,7 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DateTime, Effect, FileSystem, Logger, MutableRef, Redacted } from "effect"
 import { simpleParser } from "mailparser"
-import { Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Mailer, type OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
 import * as MailMessage from "#infra/mail/MailMessage.ts"
 import { assert, describe, it } from "#test/support/Test.ts"

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Deferred, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { SMTPServerOptions } from "smtp-server"
-import { Mailer, type OutgoingMail } from "#domain/email/Mailer.ts"
+import { Mailer, type OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MailServer from "#test/support/MailServer.ts"
 

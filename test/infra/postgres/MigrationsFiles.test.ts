@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import { tableProjections } from "#events/projections/ProjectionCatalogue.ts"
+import { tableProjections } from "#events/ProjectionCatalogue.ts"
 
 const folder = new URL("../../../migrations/", import.meta.url)
 
@@ -75,6 +75,6 @@ it("every table of projections.sql is in the catalogue of projections, so that i
   assert.sameMembers(
     tables,
     tableProjections.map(({ name }) => name),
-    "Add the table to src/events/projections/ProjectionCatalogue.ts"
+    "Add the table to src/events/ProjectionCatalogue.ts"
   )
 })

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as QueryPolicy from "#events/database/QueryPolicy.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
 

@@ -1,7 +1,7 @@
 import * as PlatformCrypto from "@effect/platform-node/NodeCrypto"
 import { Deferred, Effect, Fiber, Layer, MutableRef, Redacted } from "effect"
 import { Kdf } from "effect/crypto"
-import { Passwords, PasswordsBusy } from "#domain/login/Passwords.ts"
+import { Passwords, PasswordsBusy } from "#domain/accounts/login/Passwords.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import * as Argon2 from "#infra/security/Argon2Passwords.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"

@@ -2,7 +2,7 @@ import { Context, Duration, Effect, Fiber, Layer, MutableRef, Result } from "eff
 import { TestClock } from "effect/testing"
 import { SourceLog, Sources } from "#domain/vat/Sources.ts"
 import { parse } from "#domain/vat/VatId.ts"
-import { monotonicMs } from "#domain/kernel/MonotonicTime.ts"
+import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { type Answer, SourceFailure } from "#domain/vat/Verdict.ts"
 import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as ResilientSource from "#infra/sources/ResilientSource.ts"

@@ -78,7 +78,7 @@ describe("the redaction of logs", () => {
     "A request was refused with status 401: DELETE /v1/keys/self",
     "01a20bd9-a03b-7461-8a41-de1234567890 repeats the request 01a20bd9-a03b-7461-8a41-be0123456789",
     "A request failed with status 503: GET /v1/validate/{vat_id}",
-    "at Foo (file:///srv/src/events/store/EventStore.ts:12:34)",
+    "at Foo (file:///srv/src/events/log/store/EventStore.ts:12:34)",
     "at Bar (file:///srv/node_modules/@effect/sql-pg/dist/PgConnection.js:1:2)",
     "trace 4bf92f3577b34da6a3ce929d0e0e4736 is settled in 12345678 steps, see 9876543",
     "abc is too short to be a secret"

@@ -1,7 +1,7 @@
 /** Test keys. `neumann` is the example of Go's note package, `foo` the example of the signed-note specification. */
 import { Redacted, Result } from "effect"
-import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/merkle/NoteKeys.ts"
-import type { LogKeys } from "#events/notary/LogSigner.ts"
+import { formatSigningKey, parseSigner, parseVerifier, type Signer, type Verifier } from "#events/log/merkle/NoteKeys.ts"
+import type { LogKeys } from "#events/log/notary/LogSigner.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const neumann = {

@@ -1,7 +1,7 @@
 /** Logs in memory: distinct leaves, their Merkle tree, and a store of the tree's nodes. */
 import { Effect } from "effect"
-import { append, empty, leafHash, type Node } from "#events/merkle/MerkleTree.ts"
-import type { ReadNodes } from "#events/merkle/TreeProofs.ts"
+import { append, empty, leafHash, type Node } from "#events/log/merkle/MerkleTree.ts"
+import type { ReadNodes } from "#events/log/merkle/TreeProofs.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
 export const { sha256 } = pureCrypto

@@ -1,8 +1,8 @@
 /** A witness (c2sp.org/tlog-cosignature, read 2026-11-23), which cosigns checkpoints. */
 import { DateTime } from "effect"
-import { messageOf } from "#events/merkle/Cosignature.ts"
-import { keyType, type Signer } from "#events/merkle/NoteKeys.ts"
-import { signatureLine } from "#events/merkle/SignedNote.ts"
+import { messageOf } from "#events/log/merkle/Cosignature.ts"
+import { keyType, type Signer } from "#events/log/merkle/NoteKeys.ts"
+import { signatureLine } from "#events/log/merkle/SignedNote.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { signerOf } from "#test/support/log/Keys.ts"
 

@@ -1,0 +1,76 @@
+/**
+ * Updates the gauges of the lag of projections, notary and outbox, and of the waiting tasks. Every replica reads the values from the
+ * tables, so that the lag also shows if a background job is stuck or does not run.
+ */
+import { Effect, Layer, Metric, Schedule, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import { logId } from "#events/log/store/AppendCommand.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
+import * as StoreMetrics from "#events/log/database/StoreMetrics.ts"
+import * as TaskCounts from "#events/pending/TaskCounts.ts"
+
+const readEvery = "10 seconds"
+
+const Row = Schema.Struct({
+  head: Schema.BigInt,
+  signed: Schema.BigInt,
+  signed_ago_ms: Schema.BigInt,
+  mails: Schema.BigInt,
+  oldest_mail_ms: Schema.BigInt
+})
+
+const Behind = Schema.Struct({ name: Schema.String, lag: Schema.BigInt })
+
+const makeRead = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const readTasks = yield* TaskCounts.makeRead
+  const find = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: Row,
+    execute: () => sql`SELECT l.next_position AS head, coalesce(c.size, 0) AS signed,
+        coalesce(extract(epoch FROM clock_timestamp() - c.signed_at) * 1000, 0)::bigint AS signed_ago_ms,
+        o.mails, o.oldest_mail_ms
+      FROM vatproof.logs l
+      LEFT JOIN LATERAL (SELECT size, signed_at FROM vatproof.checkpoints WHERE log_id = l.log_id ORDER BY size DESC LIMIT 1) c ON true
+      CROSS JOIN (SELECT count(*) AS mails,
+          coalesce(extract(epoch FROM clock_timestamp() - min(requested_at)) * 1000, 0)::bigint AS oldest_mail_ms
+        FROM vatproof.outbox WHERE settled_at IS NULL) o
+      WHERE l.log_id = ${logId}`
+  })
+  const findBehind = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: Behind,
+    execute: () => sql`SELECT p.name, l.next_position - p.position AS lag
+      FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id WHERE p.log_id = ${logId} AND p.position IS NOT NULL`
+  })
+
+  return Effect.gen(function* () {
+    const row = yield* find(undefined)
+    yield* Metric.update(StoreMetrics.logSize, Number(row.head))
+    yield* Metric.update(StoreMetrics.notaryLag, Number(row.head - row.signed))
+    yield* Metric.update(StoreMetrics.notaryAge, Number(row.signed_ago_ms) / 1000)
+    yield* Metric.update(StoreMetrics.outboxWaiting, Number(row.mails))
+    yield* Metric.update(StoreMetrics.outboxAge, Number(row.oldest_mail_ms) / 1000)
+    const { oldestMs, ...states } = yield* readTasks
+    yield* Metric.update(StoreMetrics.tasksAge, oldestMs / 1000)
+    for (const [state, count] of Object.entries(states)) {
+      yield* Metric.update(StoreMetrics.tasksOpen({ "vatproof.task.state": state }), count)
+    }
+    for (const { lag, name } of yield* findBehind(undefined)) {
+      yield* Metric.update(StoreMetrics.projectionLag({ "vatproof.projection": name }), Number(lag))
+    }
+  }).pipe(QueryPolicy.withRetry("0 millis"))
+})
+
+/** Updates the gauges every ten seconds. A failed read is retried in the next iteration. */
+export const layer = Layer.effectDiscard(
+  Effect.flatMap(makeRead, (read) =>
+    read.pipe(
+      Effect.catchTag("StoreUnavailable", () => Effect.void),
+      logDefects("The metrics of the log, the mails and the validations could not be read from the database; retrying in 10 s"),
+      Effect.repeat(Schedule.spaced(readEvery)),
+      Effect.forkScoped
+    )
+  )
+)

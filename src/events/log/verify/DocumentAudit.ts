@@ -1,0 +1,173 @@
+/** Compares personal documents with the digests in their events, and reports missing, wrong and surplus documents. */
+import { Effect, Option, Predicate, Schema } from "effect"
+import { SqlClient, SqlSchema } from "effect/sql"
+import { PersonalDataErased, PersonalDataHeld } from "#domain/log/PersonalData.ts"
+import { logId } from "#events/log/store/AppendCommand.ts"
+import type { Findings } from "#events/log/verify/Findings.ts"
+import type { PureCrypto } from "#domain/kernel/Crypto.ts"
+import * as EventLine from "#events/log/store/EventLine.ts"
+import * as PersonalDocument from "#events/log/store/PersonalDocument.ts"
+import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
+import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
+
+/** Time for which a query is retried, so that a verification of many minutes survives a restart of the database. */
+const retryFor = "30 seconds"
+
+/**
+ * A row in `vatproof.personal_documents`. `document` is null after the erasure. `retainUntil` is the end of the document's
+ * retention (UTC with milliseconds).
+ */
+export interface DocumentRow {
+  readonly document: string | null
+  readonly retainUntil: string
+  readonly isHeld: boolean
+  readonly changedBy: number | null
+}
+
+/** Creates the functions that read personal documents from the database. */
+export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Result: Schema.Struct({
+      position: Schema.BigInt,
+      document: Schema.NullOr(Schema.String),
+      retain_until: Schema.String,
+      is_held: Schema.Boolean,
+      changed_by: Schema.NullOr(Schema.BigInt)
+    }),
+    execute: ({ from, to }) => sql`SELECT position, document, is_held, changed_by,
+        coalesce(to_char(retain_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'infinity') AS retain_until
+      FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} ORDER BY position`
+  })
+
+  const findStrangers = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: Schema.Struct({ log_id: Schema.Int, position: Schema.BigInt }),
+    execute: (head) => sql`(SELECT log_id, position FROM vatproof.personal_documents WHERE log_id < ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id > ${logId} LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position < 0 LIMIT 10)
+      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${head}
+        AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
+  })
+
+  return {
+    /** Personal documents of the events at positions `from` (inclusive) to `to` (exclusive), by position. */
+    between: (from: number, to: number) =>
+      find({ from, to }).pipe(
+        QueryPolicy.withRetry(retryFor),
+        Effect.map(
+          (rows): ReadonlyMap<number, DocumentRow> =>
+            new Map(
+              rows.map(({ changed_by, document, is_held, position, retain_until }) => [
+                Number(position),
+                {
+                  document,
+                  retainUntil: retain_until,
+                  isHeld: is_held,
+                  changedBy: changed_by === null ? null : Number(changed_by)
+                }
+              ])
+            )
+        )
+      ),
+    /**
+     * Up to 40 personal documents that do not belong to the log: with the id of another log, with a negative position, or at a
+     * position after the end of the log.
+     */
+    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
+  }
+})
+
+/** Numbers of intact documents, and of events whose document is erased. */
+export interface DocumentCounts {
+  readonly kept: number
+  readonly erased: number
+}
+
+/** The type of the newest event that erased, held or released a personal document. `by` is the position of this event. */
+interface Change {
+  readonly type: string
+  readonly by: number
+}
+
+export interface DocumentAudit {
+  /** Compares a stored document with the digest in the data of its event. */
+  readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
+  /**
+   * Compares the personal documents of these events with the digests in the events. Also collects the recorded erasures and legal
+   * holds, which `conclude` compares.
+   */
+  readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
+  /**
+   * Compares the erased and held documents with the events that record an erasure or a legal hold. The caller must have passed all
+   * events before position `end` to `compareAll`. `head` is the current number of events, which can be greater than `end`.
+   */
+  readonly conclude: (end: number, head: number) => void
+  readonly counts: () => DocumentCounts
+}
+
+export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
+  const counts = { kept: 0, erased: 0 }
+  const expected = new Map<number, Change>()
+  /** Documents that were erased, held or released according to their row. */
+  const changed = new Map<number, DocumentRow>()
+
+  const compare: DocumentAudit["compare"] = (position, data, stored) => {
+    const digest = Option.getOrNull(PersonalDocument.digestIn(data))
+    if (digest === null) {
+      if (stored !== undefined) findings.add(position, "there is a personal document, but the event has no digest of one")
+      return
+    }
+    const state = PersonalDocument.stateOf(crypto.sha256Hex, digest, stored)
+    if (state !== "altered") counts[state] += 1
+    else if (stored === undefined) findings.add(position, "the personal document is missing")
+    else findings.add(position, "the personal document does not match the digest in its event")
+  }
+
+  const compareRow = (event: StoredEvent, row: DocumentRow | undefined) => {
+    const data = EventLine.readData(event)
+    compare(event.position, data, row?.document)
+    if (row === undefined) return
+    if (row.document === null || row.isHeld || row.changedBy !== null) changed.set(event.position, row)
+    const until = Predicate.hasProperty(data, "retain_until") ? data.retain_until : undefined
+    if (until !== row.retainUntil)
+      findings.add(event.position, `the personal document is kept until ${row.retainUntil}, but the event says ${until}`)
+  }
+
+  return {
+    compare,
+    compareAll: (events, rows) => {
+      for (const event of events) {
+        const row = rows.get(event.position)
+        // Most events have no personal document. Not parsing the data of these events saves time.
+        if (row !== undefined || event.data.includes('"personal_sha256":')) compareRow(event, row)
+        for (const position of PersonalDocument.positionsIn(event))
+          expected.set(position, { type: event.type, by: event.position })
+      }
+    },
+    conclude: (end, head) => {
+      for (const position of new Set([...expected.keys(), ...changed.keys()])) {
+        const row = changed.get(position)
+        const change = expected.get(position)
+        const changedBy = row?.changedBy ?? null
+        if (changedBy !== null && changedBy >= end) {
+          // An event at position `end` or later was appended during this verification. The next verification compares it.
+          if (changedBy >= head)
+            findings.add(position, `the personal document was changed by event ${changedBy}, which does not exist`)
+          continue
+        }
+        const isErased = row !== undefined && row.document === null
+        if (isErased && change?.type !== PersonalDataErased.type) {
+          findings.add(position, "the personal document is erased, but no event records the erasure")
+        } else if (!isErased && change?.type === PersonalDataErased.type) {
+          findings.add(position, `event ${change.by} erased the personal document, but the document still exists`)
+        } else if ((row?.isHeld ?? false) !== (change?.type === PersonalDataHeld.type)) {
+          findings.add(position, "the legal hold on the personal document contradicts the events")
+        } else if (changedBy !== (change?.by ?? null)) {
+          findings.add(position, "the row of the personal document names the wrong event for its last change")
+        }
+      }
+    },
+    counts: () => ({ ...counts })
+  }
+}
