@@ -14,7 +14,7 @@ import * as PdfRenderer from "#infra/pdf/PdfRenderer.ts"
 import * as Draining from "#infra/server/Draining.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
 
-/** Maximum size of a request body. The server rejects a larger body with status 413, and discards what arrives until the connection closes. */
+/** Maximum size of a request body. The server rejects a larger body with status 413, and does not read the rest. */
 const maxBodySize = Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16))
 
 /**

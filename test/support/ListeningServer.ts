@@ -1,8 +1,10 @@
 /** Starts a small app behind the service's HTTP listener (`listen`), or behind Node's own server (`listenAlone`). */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Deferred, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
-import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { ByteSize, Context, Deferred, Duration, Effect, Exit, Layer, Schedule, Scope } from "effect"
+import { HttpIncomingMessage, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
+import type { Socket } from "node:net"
 import { unroutableResponse } from "#http/pipeline/Errors.ts"
 import * as Draining from "#infra/server/Draining.ts"
 import * as HttpListener from "#infra/server/HttpListener.ts"
@@ -20,12 +22,22 @@ export const said = (method: string, url: string, body = "") => `<${method} ${ur
 /** A response body with more bytes than the kernel buffers for a client that does not read. */
 export const hugeBody = "x".repeat(40_000_000)
 
-/** The app adds each URL to `started`. Its `/slow` waits for `slow`, and `/unread` responds without reading the request body. */
-const makeApp = Effect.fnUntraced(function* (slow: Effect.Effect<void>, started: Array<string>) {
+const limit = ByteSize.kibibytes(16)
+
+/**
+ * The app adds each URL to `started`, and the connection to `sockets`. Its `/slow` waits for `slow`, `/unread` responds without reading
+ * the request body, and `/limited` refuses a body of more than 16 KiB.
+ */
+const makeApp = Effect.fnUntraced(function* (slow: Effect.Effect<void>, started: Array<string>, sockets: Array<Socket>) {
   const request = yield* HttpServerRequest.HttpServerRequest
   started.push(request.url)
+  sockets.push(NodeHttpServerRequest.toIncomingMessage(request).socket)
   if (request.url === "/slow") yield* slow
   if (request.url === "/huge") return HttpServerResponse.text(hugeBody)
+  if (request.url === "/limited") {
+    const isRefused = yield* Effect.isFailure(Effect.provideService(request.text, HttpIncomingMessage.MaxBodySize, limit))
+    return HttpServerResponse.text("", { status: isRefused ? 413 : 200 })
+  }
   const body = request.url === "/unread" ? "" : yield* request.text
   return HttpServerResponse.text(said(request.method, request.url, body))
 })
@@ -41,6 +53,7 @@ export const listenWith = Effect.fnUntraced(function* (
   options: Pick<HttpListener.HttpListenerOptions, "bodyRate" | "maxConnections" | "maxPerAddress" | "stalled">
 ) {
   const started: Array<string> = []
+  const sockets: Array<Socket> = []
   const draining = yield* Draining.make
   const slow = yield* Deferred.make<void>()
   const listener = HttpListener.layer({
@@ -52,7 +65,7 @@ export const listenWith = Effect.fnUntraced(function* (
   })
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = yield* Layer.buildWithScope(
-    HttpServer.serve(makeApp(Deferred.await(slow), started)).pipe(
+    HttpServer.serve(makeApp(Deferred.await(slow), started, sockets)).pipe(
       Layer.provideMerge(listener),
       Layer.provide([Layer.succeed(Draining.Draining, draining), NodeCrypto.layer])
     ),
@@ -62,6 +75,8 @@ export const listenWith = Effect.fnUntraced(function* (
     connect: RawHttp.open(portOf(services)),
     /** The URLs of the requests that the app has received. */
     started,
+    /** Number of bytes that the server has read on the connection of each request. */
+    bytesRead: Effect.sync(() => sockets.map((socket) => socket.bytesRead)),
     /** Waits until the app has received `count` requests. */
     untilStarted: (count: number) =>
       Effect.sync(() => started.length).pipe(
@@ -98,5 +113,7 @@ export const has =
 /** Starts the same app behind Node's own server. */
 export const listenAlone = Effect.gen(function* () {
   const listener = NodeHttpServer.layer(() => createServer({ requireHostHeader: false }), { port: 0, host: "127.0.0.1" })
-  return RawHttp.open(portOf(yield* Layer.build(HttpServer.serve(makeApp(Effect.void, [])).pipe(Layer.provideMerge(listener)))))
+  return RawHttp.open(
+    portOf(yield* Layer.build(HttpServer.serve(makeApp(Effect.void, [], [])).pipe(Layer.provideMerge(listener))))
+  )
 })

@@ -1,5 +1,6 @@
 /** Node's request and response with this server's additions. */
 import { IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http"
+import { Predicate } from "effect"
 
 /** Node's request with two additions: `100 Continue` is sent when the body is first read, and parsing stops on a closed connection. */
 export class HttpRequest extends IncomingMessage {
@@ -36,11 +37,16 @@ export class HttpRequest extends IncomingMessage {
 
 type Headers = OutgoingHttpHeaders | Array<OutgoingHttpHeader>
 
-/** Returns the class of responses that close their connections as soon as `isClosing` returns true. */
+/**
+ * Returns the class of responses that close their connections as soon as `isClosing` returns true. The rest of a body is not read once
+ * Effect's server closes its connection with the response. That server sends FIN, and leaves the client 500 ms to read the response.
+ */
 export const closingResponse = (isClosing: () => boolean) =>
   class ClosingResponse extends ServerResponse<HttpRequest> {
     override writeHead(status: number, message?: string | Headers, headers?: Headers) {
       if (isClosing()) this.shouldKeepAlive = false
+      const sent = typeof message === "object" ? message : headers
+      if (Predicate.hasProperty(sent, "connection") && sent.connection === "close") this.req.pause()
       return typeof message === "object" ? super.writeHead(status, message) : super.writeHead(status, message, headers)
     }
   }

@@ -130,6 +130,26 @@ layer(Layer.empty, { excludeTestServices: true })("a request", (it) => {
     assert.notInclude(text, "100 Continue")
   })
 
+  it.effect(
+    "is not read further once it is refused, and its client gets the response, also if it writes the whole body first",
+    function* () {
+      const { bytesRead, connect } = yield* listen
+      const body = "x".repeat(2_000_000)
+      for (const url of ["/limited", "/unread"]) {
+        const [reader, writer] = [yield* connect, yield* connect]
+        yield* writer.pause
+        for (const client of [reader, writer]) yield* client.send(post(url, body))
+        yield* Effect.repeat(Effect.delay(writer.unsent, "2 millis"), { until: (bytes) => bytes === 0 })
+        yield* writer.resume
+        const status = url === "/limited" ? 413 : 200
+        for (const client of [reader, writer]) {
+          assert.match(yield* client.closed, new RegExp(`^HTTP/1.1 ${status} [^]*connection: close`, "iu"))
+        }
+      }
+      for (const bytes of yield* bytesRead) assert.isBelow(bytes, 500_000)
+    }
+  )
+
   it.effect("is served as HTTP if it asks to upgrade to another protocol, and then its connection is closed", function* () {
     const { connect, started } = yield* listen
     for (const protocol of ["websocket", "h2c"]) {
