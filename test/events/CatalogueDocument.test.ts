@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import * as Catalogue from "#events/Catalogue.ts"
 
-const root = join(import.meta.dirname, "../../..")
+const root = join(import.meta.dirname, "../..")
 const file = join(root, "docs/events.md")
 
 /** Returns the comment of each event type, on one line, by the name of the type. */
