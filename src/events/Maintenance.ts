@@ -4,18 +4,16 @@
  */
 import { Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import type { SqlError } from "effect/sql/SqlError"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-
-const turnEvery = "1 minute"
 
 /** Maximum number of rows that one DELETE deletes, so that it stays short. */
 const sweepMax = 5_000
 /** Maximum number of DELETEs of rate windows per iteration. */
 const sweepsMax = 100
 
-const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
   const sweepOnce = SqlSchema.findOne({
     Request: Schema.Void,
     Result: Schema.Struct({ swept: Schema.Int }),
@@ -33,21 +31,11 @@ const makeTurn = Effect.map(SqlClient.SqlClient, (sql) => {
   const deleteUploads = sql`DELETE FROM vatproof.uploads WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM vatproof.uploads WHERE batch_id IS NULL AND spooled_at < now() - interval '1 hour' ORDER BY spooled_at LIMIT ${sweepMax}))`
 
-  const parts: ReadonlyArray<Effect.Effect<unknown, SqlError>> = [
-    sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`,
-    sweep,
-    deleteTokens,
-    deleteUploads
-  ]
-  const warn = (error: SqlError) =>
-    Effect.logWarning("Deleting expired rows or creating partitions in the database failed; retrying in a minute", error)
-  // If one part of the housekeeping fails, the other parts still run.
-  return Effect.forEach(parts, (part) => Effect.catchTag(part, "SqlError", warn), { discard: true }).pipe(
-    logDefects("Deleting expired rows or creating partitions in the database failed; retrying in a minute")
-  )
+  const pace = { schedule: Schedule.spaced("1 minute") }
+  yield* Worker.loop("Creating partitions of the log", sql`SELECT vatproof.ensure_partitions(${logId}::smallint)`, pace)
+  yield* Worker.loop("Deleting old rate windows", sweep, pace)
+  yield* Worker.loop("Deleting the tokens of old mails", deleteTokens, pace)
+  yield* Worker.loop("Deleting abandoned uploads", deleteUploads, pace)
 })
 
-/** Runs the housekeeping every minute. A failed part is retried in the next minute. */
-export const layer = Layer.effectDiscard(
-  Effect.flatMap(makeTurn, (iteration) => iteration.pipe(Effect.repeat(Schedule.spaced(turnEvery)), Effect.forkScoped))
-)
+export const layer = Layer.effectDiscard(make)

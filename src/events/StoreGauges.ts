@@ -4,7 +4,7 @@
  */
 import { Effect, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as StoreMetrics from "#events/log/database/StoreMetrics.ts"
@@ -66,11 +66,6 @@ const makeRead = Effect.gen(function* () {
 /** Updates the gauges every ten seconds. A failed read is retried in the next iteration. */
 export const layer = Layer.effectDiscard(
   Effect.flatMap(makeRead, (read) =>
-    read.pipe(
-      Effect.catchTag("StoreUnavailable", () => Effect.void),
-      logDefects("The metrics of the log, the mails and the validations could not be read from the database; retrying in 10 s"),
-      Effect.repeat(Schedule.spaced(readEvery)),
-      Effect.forkScoped
-    )
+    Worker.loop("Reading the metrics of the log, the mails and the validations", read, { schedule: Schedule.spaced(readEvery) })
   )
 )

@@ -7,7 +7,7 @@ import { Identity } from "#domain/callers/Identity.ts"
 import type { QuotaExceeded } from "#domain/callers/Metering.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { closingId, computedId, quotaDelay, quotaFailure } from "#domain/validation/ValidationTask.ts"
@@ -101,20 +101,12 @@ const make = Effect.gen(function* () {
     return true
   })
 
-  yield* Effect.zipWith(open, end, (hasOpened, hasEnded) => hasOpened || hasEnded).pipe(
-    Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Storing batch items or finishing cancelled batches failed unexpectedly; retrying in 1 s", poll),
-    Effect.flatMap((busy) => (busy === true ? Effect.void : signals.awaitOpening(poll))),
-    Effect.forever,
-    Effect.forkScoped
-  )
-
-  const recordNext = Effect.flatMap(Queue.take(opened), (chunk) =>
-    recordCached(chunk).pipe(
-      logDefects("Recording cached answers for items of a batch failed unexpectedly; the task engine answers these items later")
-    )
-  )
-  yield* Effect.forkScoped(Effect.forever(recordNext)).pipe(Effect.replicateEffect(parallel.chunks))
+  const advance = Effect.zipWith(open, end, (hasOpened, hasEnded) => hasOpened || hasEnded)
+  const next = Effect.flatMap(advance, (busy) => (busy ? Effect.void : signals.awaitOpening(poll)))
+  yield* Worker.loop("Storing batch items or finishing cancelled batches", next, { afterFailure: poll })
+  // The task engine answers the items of a chunk that fails here.
+  const recordNext = Effect.flatMap(Queue.take(opened), recordCached)
+  yield* Effect.replicateEffect(Worker.loop("Recording cached answers for items of a batch", recordNext), parallel.chunks)
 })
 
 export const layer = Layer.effectDiscard(make)

@@ -9,7 +9,7 @@ import { Identity } from "#domain/callers/Identity.ts"
 import * as Metrics from "#domain/telemetry/Metrics.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { TraceLinks } from "#domain/telemetry/TraceLinks.ts"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { closingId, quotaDelay, quotaFailure, rejectionDelay, retryDelay } from "#domain/validation/ValidationTask.ts"
 import * as BzstPacing from "#domain/pending/BzstPacing.ts"
@@ -234,27 +234,14 @@ const make = Effect.gen(function* () {
     return claimed.length > 0
   })
 
-  yield* iteration.pipe(
-    Effect.catchTag("StoreUnavailable", () => Effect.succeed(false)),
-    logDefects("Querying the pending validations failed unexpectedly; retrying in 1 s", poll),
-    Effect.flatMap((busy) => Effect.andThen(Effect.sleep(betweenClaims), busy === true ? Effect.void : signals.awaitWork(poll))),
-    Effect.forever,
-    Effect.forkScoped
+  const next = Effect.flatMap(iteration, (busy) =>
+    Effect.andThen(Effect.sleep(betweenClaims), busy ? Effect.void : signals.awaitWork(poll))
   )
-
-  yield* queue.resume.pipe(
-    Effect.flatMap((resumed) => (resumed > 0 ? signals.wake : Effect.void)),
-    Effect.catchTag("StoreUnavailable", () => Effect.void),
-    logDefects("Resuming validations that wait for quota failed unexpectedly; retrying in 5 s"),
-    Effect.repeat(Schedule.spaced(resumeEvery)),
-    Effect.forkScoped
-  )
-
-  yield* Effect.suspend(() => queue.keep([...running])).pipe(
-    Effect.ignore,
-    Effect.repeat(Schedule.spaced(heartbeat)),
-    Effect.forkScoped
-  )
+  yield* Worker.loop("Querying the pending validations", next, { afterFailure: poll })
+  const resume = Effect.flatMap(queue.resume, (resumed) => (resumed > 0 ? signals.wake : Effect.void))
+  yield* Worker.loop("Resuming validations that wait for quota", resume, { schedule: Schedule.spaced(resumeEvery) })
+  const keep = Effect.suspend(() => queue.keep([...running]))
+  yield* Worker.loop("Extending the leases of running validations", keep, { schedule: Schedule.spaced(heartbeat) })
 })
 
 export const layer = Layer.effectDiscard(make)

@@ -2,10 +2,8 @@
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { MailFolder } from "#domain/accounts/email/Mailer.ts"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
-
-const every = "1 minute"
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -31,14 +29,7 @@ export class ClosedAccountMails extends Context.Service<ClosedAccountMails, Effe
   /** Removes the mails now and each minute. A replica also writes mails that it claimed before the account was closed. */
   static readonly layerRepeated = Layer.effectDiscard(
     ClosedAccountMails.use(({ remove }) =>
-      remove.pipe(
-        Effect.catchTag(["SqlError", "SchemaError", "PlatformError"], (error) =>
-          Effect.logWarning("Removing the mails of closed accounts failed; retrying in a minute", error)
-        ),
-        logDefects("Removing the mails of closed accounts failed unexpectedly; retrying in a minute"),
-        Effect.repeat(Schedule.spaced(every)),
-        Effect.forkScoped
-      )
+      Worker.loop("Removing the mails of closed accounts", remove, { schedule: Schedule.spaced("1 minute") })
     )
   ).pipe(Layer.provide(ClosedAccountMails.layer))
 }

@@ -8,6 +8,7 @@
 import { Cause, Duration, Effect, Exit, FiberSet, Layer, Option, Queue, Random, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { tokenLifetimes } from "#domain/accounts/Account.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { MailDeferred, Mailer, type MailFailure } from "#domain/accounts/email/Mailer.ts"
 import { EmailQueue, type RequestedEmail } from "#domain/accounts/email/EmailQueue.ts"
 import * as OutboxRows from "#events/accounts/OutboxRows.ts"
@@ -107,14 +108,10 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
 
   const nextLook = Effect.timeoutOption(Queue.take(wake), pace.poll)
 
-  yield* iteration.pipe(
-    Effect.flatMap((busy) => (busy ? Effect.void : nextLook)),
-    Effect.catchTag("StoreUnavailable", () => nextLook),
-    Effect.catchDefect((defect) =>
-      Effect.andThen(Effect.logError("Sending mails failed unexpectedly; retrying", defect), nextLook)
-    ),
-    Effect.forever,
-    Effect.forkScoped
+  yield* Worker.loop(
+    "Sending mails",
+    Effect.flatMap(iteration, (busy) => (busy ? Effect.void : nextLook)),
+    { afterFailure: pace.poll }
   )
 
   const enqueue = Effect.fn("Mails.enqueue")(

@@ -5,7 +5,7 @@
  */
 import { DateTime, Duration, Effect, Layer, Schedule } from "effect"
 import { LoggedIn, LoginLog, LoginsCounted, loginStream } from "#domain/accounts/login/LoginLog.ts"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 
 /** Maximum number of successful logins per account and hour that get an event each. */
@@ -93,11 +93,9 @@ const make = Effect.gen(function* () {
       { concurrency: writesAtOnce, discard: true }
     )
 
-  const iteration = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour))).pipe(
-    logDefects("The counts of refused logins could not be stored; retrying in a minute")
-  )
+  const iteration = Effect.flatMap(DateTime.now, (now) => writeBefore(DateTime.subtractDuration(now, hour)))
   yield* Effect.addFinalizer(() => Effect.flatMap(DateTime.now, writeBefore))
-  yield* Effect.forkScoped(Effect.repeat(iteration, Schedule.spaced(pollEvery)))
+  yield* Worker.loop("Storing the counts of refused logins", iteration, { schedule: Schedule.spaced(pollEvery) })
   return LoginLog.of({ succeeded, refused })
 })
 

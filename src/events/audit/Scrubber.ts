@@ -9,7 +9,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import * as Metrics from "#domain/telemetry/Metrics.ts"
 import { Integrity } from "#domain/log/Integrity.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as AuditReads from "#events/log/verify/AuditReads.ts"
 import * as BatchAudit from "#events/log/verify/BatchAudit.ts"
@@ -261,11 +261,6 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
 export const layer = (pace: ScrubPace, schema: SchemaAudit.Comparison) =>
   Layer.effectDiscard(
     Effect.flatMap(makePass(pace, schema), (pass) =>
-      pass.pipe(
-        Effect.catchTag("StoreUnavailable", () => Effect.void),
-        logDefects("The check of the stored log failed unexpectedly; it starts again after a pause"),
-        Effect.repeat(Schedule.spaced(pace.rest)),
-        Effect.forkScoped
-      )
+      Worker.loop("The check of the stored log", pass, { schedule: Schedule.spaced(pace.rest) })
     )
   )

@@ -4,6 +4,7 @@
  * The server is a separate process. If the service crashes, the server keeps running, and the next service process adopts it.
  */
 import { Cause, Context, Effect, Option, Redacted, Schedule, ScopedRef } from "effect"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { createServer } from "node:net"
 import * as Cluster from "#infra/embedded-postgres/Cluster.ts"
 import { EmbeddedPostgresError, fromPlatformError } from "#infra/embedded-postgres/EmbeddedPostgresError.ts"
@@ -42,7 +43,7 @@ export const make = Effect.fn("EmbeddedPostgres.make")(
       ScopedRef.fromAcquire(Effect.interruptible(join(cluster, mode, options))).pipe(Effect.retry(startRetry(options))),
       (ref) => Effect.flatMap(ScopedRef.get(ref), ({ session }) => leave(cluster, mode, session))
     )
-    yield* Effect.forkScoped(Effect.ignore(Server.trimLog(cluster)).pipe(Effect.repeat(Schedule.spaced("1 minute"))))
+    yield* Worker.loop("Trimming the log of Postgres", Server.trimLog(cluster), { schedule: Schedule.spaced("1 minute") })
     if (mode === "own") yield* Effect.forkScoped(keepServing(cluster, options, joined))
     const { adopted, session } = yield* ScopedRef.get(joined)
     const { port } = session.server

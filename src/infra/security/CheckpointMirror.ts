@@ -4,7 +4,7 @@
  */
 import { DateTime, Duration, Effect, FileSystem, MutableRef, Option, Path, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
@@ -84,10 +84,6 @@ export const make = Effect.gen(function* () {
       )
     )
   })
-  yield* push.pipe(
-    logDefects("Copying a checkpoint to CHECKPOINT_MIRROR failed unexpectedly"),
-    Effect.repeat(Schedule.spaced(pollEvery)),
-    Effect.forkScoped
-  )
+  yield* Worker.loop("Copying a checkpoint to CHECKPOINT_MIRROR", push, { schedule: Schedule.spaced(pollEvery) })
   return (note: string) => Effect.sync(() => void MutableRef.set(offered, note))
 })

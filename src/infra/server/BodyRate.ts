@@ -1,6 +1,7 @@
 /** Refuses requests whose bodies arrive too slowly, so that silent clients do not hold connections and the places of uploads. */
 import type { Socket } from "node:net"
 import { Duration, Effect } from "effect"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import type { HttpRequest } from "#infra/server/HttpMessages.ts"
 
 /** The least rate of a body: at least `bytes` in each `interval`, unless it is complete. */
@@ -26,7 +27,7 @@ export const make = Effect.fnUntraced(function* ({ bytes, interval }: LeastRate,
       received.set(request, request.awaitsBody ? bytesRead : null)
     }
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(check, interval)))
+  yield* Worker.loop("The check of slow bodies", Effect.delay(check, interval))
 
   return (request: HttpRequest) => {
     if (request.headers["transfer-encoding"] === undefined && Number(request.headers["content-length"] ?? 0) === 0) return

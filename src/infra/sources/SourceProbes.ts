@@ -1,6 +1,6 @@
 /** Probes the sources in the background, and records changes of their state (rule 24). */
 import { Effect, MutableRef, Option, Queue } from "effect"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import {
   SourceDegraded,
@@ -67,21 +67,17 @@ export const run = Effect.fnUntraced(function* (sources: ReadonlyArray<Probed>, 
       const logged = state === "unavailable" ? Effect.logWarning(line) : Effect.logInfo(line)
       yield* Effect.annotateLogs(logged, { source: source.source, state, reason })
     })
-    // Ignores a database outage: a later check records the change of state.
-    const safeCheck = (troubled: boolean) =>
-      check(troubled).pipe(
-        Effect.catchTag("StoreUnavailable", () => Effect.void),
-        logDefects(`The check of the source ${source.source} failed unexpectedly; it is repeated`, troubledMs)
-      )
-    yield* safeCheck(false)
-    yield* Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(
+    const nextCheck = Effect.raceFirst(source.trouble, Queue.take(source.alarms)).pipe(
       Effect.timeoutOption(tickMs),
-      Effect.flatMap((trouble) => safeCheck(Option.isSome(trouble))),
-      Effect.forever
+      Effect.map(Option.isSome)
     )
+    // The first check begins at once.
+    yield* Queue.offer(source.alarms, undefined)
+    const name = `The check of the source ${source.source}`
+    yield* Worker.loop(name, Effect.flatMap(nextCheck, check), { afterFailure: troubledMs })
   })
 
-  yield* Effect.forEach(watched, (source) => Effect.forkScoped(watch(source)), { discard: true })
+  yield* Effect.forEach(watched, watch, { discard: true })
 })
 
 const eventOf = (source: SourceName, state: SourceState, reason: FailureReason | null, replica: string) => {

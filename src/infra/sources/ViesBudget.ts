@@ -4,6 +4,7 @@
  */
 import { Duration, Effect, Metric, Schedule } from "effect"
 import { RateLimiter, type Spending } from "#domain/callers/RateLimiter.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { overBudget, SourceFailure } from "#domain/vat/Verdict.ts"
 import * as SourceMetrics from "#infra/sources/SourceMetrics.ts"
 
@@ -26,11 +27,9 @@ export const make = Effect.fnUntraced(function* (perDay: number) {
       Metric.update(SourceMetrics.budget(ofSource), perDay)
     )
 
-  yield* Effect.flatMap(spendBudget(source, 0, perDay), measure).pipe(
-    Effect.ignoreCause,
-    Effect.repeat(Schedule.spaced(pollEvery)),
-    Effect.forkScoped
-  )
+  yield* Worker.loop("Measuring the budget of VIES", Effect.flatMap(spendBudget(source, 0, perDay), measure), {
+    schedule: Schedule.spaced(pollEvery)
+  })
 
   return Effect.fnUntraced(function* (isBackground: boolean) {
     const limit = isBackground ? Math.floor(perDay * backgroundShare) : perDay

@@ -1,5 +1,6 @@
 /** Tracks whether the collector accepts telemetry. Logs the first failure of any signal and the recovery of all signals. */
 import { Effect, Schedule } from "effect"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 const signals = ["traces", "metrics", "logs"] as const
@@ -34,7 +35,7 @@ export const make = Effect.gen(function* () {
       ? Effect.logWarning(`The collector does not accept telemetry (${reasons}); when the queue is full, new telemetry is lost`)
       : Effect.logInfo("The collector accepts telemetry again")
   })
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(pollEvery)))
+  yield* Worker.loop("Reporting the collector of telemetry", look, { schedule: Schedule.spaced(pollEvery) })
 
   const note: ExportHealth["note"] = (signal, error) => {
     if (error === undefined) failures.delete(signal)

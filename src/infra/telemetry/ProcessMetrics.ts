@@ -3,6 +3,7 @@
  */
 import { Duration, Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import { constants, monitorEventLoopDelay, performance, PerformanceObserver } from "node:perf_hooks"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 const gauge = (name: string, unit: string, description: string) => Metric.gauge(name, { description, attributes: { unit } })
@@ -81,7 +82,7 @@ const watchLoop = Effect.gen(function* () {
     yield* Metric.update(loopDelay.max, seconds(delay.max))
     delay.reset()
   })
-  yield* Effect.forkScoped(Effect.repeat(sample, Schedule.spaced(interval)))
+  yield* Worker.loop("Measuring the event loop", sample, { schedule: Schedule.spaced(interval) })
 })
 
 const watchGarbageCollection = Effect.gen(function* () {

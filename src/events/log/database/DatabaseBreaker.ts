@@ -4,7 +4,7 @@
  */
 import { Context, Duration, Effect, Metric, MutableRef, Schedule, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import * as StoreMetrics from "#events/log/database/StoreMetrics.ts"
 
@@ -94,6 +94,5 @@ export const watch = Effect.gen(function* () {
       Effect.matchEffect({ onFailure: (error) => health.failed(started, error), onSuccess: () => health.answered })
     )
   })
-  const probeSafely = logDefects("The probe of the database failed unexpectedly; retrying in 500 ms")(probe)
-  yield* Effect.forkScoped(Effect.repeat(probeSafely, Schedule.spaced(probeInterval)))
+  yield* Worker.loop("The probe of the database", probe, { schedule: Schedule.spaced(probeInterval) })
 })

@@ -3,10 +3,9 @@
  * while the log grows. It runs in the background on one replica. If this replica dies, another one takes over within seconds.
  */
 import { Effect, Layer, Ref, Schedule, Schema } from "effect"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { Integrity } from "#domain/log/Integrity.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/telemetry/TraceLinks.ts"
 import * as LeafHashes from "#events/log/notary/LeafHashes.ts"
 import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
@@ -103,7 +102,20 @@ export const make = Effect.fnUntraced(function* <E>({ keys, loadSeen, saveSeen }
   // Finalizers run in reverse order of their registration. This finalizer is registered before the loop is forked, so it releases
   // the lease after the loop has ended.
   yield* Effect.addFinalizer(() => Effect.ignore(lease.release))
-  yield* Effect.forkScoped(keepIterating(iteration, integrity))
+  const iterations = iteration(false).pipe(
+    Effect.flatMap((more) => (more ? Effect.repeat(iteration(true), { while: (more) => more }) : Effect.succeed(false))),
+    Effect.tapErrorTag("StoreUnavailable", (error) =>
+      Effect.logWarning("The log could not be signed, because the database is unavailable; retrying in 5 s", error)
+    ),
+    // If the log contradicts the signed history, this replica stops signing.
+    Effect.catchTag("LogForked", ({ message }) =>
+      Effect.andThen(
+        integrity.notary(message),
+        Effect.logError(`The notary stopped signing the log: ${message}; ${advice}`)
+      ).pipe(Effect.andThen(Effect.never))
+    )
+  )
+  yield* Worker.loop("Signing the log", iterations, { schedule: Schedule.fixed(pollInterval), afterFailure: pauseAfterFailure })
 })
 
 const forked = (message: string) => new NotaryRefusals.LogForked({ message })
@@ -126,26 +138,6 @@ const makeGrow = Effect.gen(function* () {
     return { tree: grown, growths: joined(parts) }
   })
 })
-
-/** Repeats the iteration. Ends if the log contradicts the signed history, so that this replica stops signing. */
-const keepIterating = (
-  iteration: (isBacklog: boolean) => Effect.Effect<boolean, StoreUnavailable | NotaryRefusals.LogForked>,
-  integrity: Integrity["Service"]
-) =>
-  iteration(false).pipe(
-    Effect.flatMap((more) => (more ? Effect.repeat(iteration(true), { while: (more) => more }) : Effect.succeed(false))),
-    Effect.catchTag("StoreUnavailable", (error) =>
-      Effect.andThen(
-        Effect.logWarning("The log could not be signed, because the database is unavailable; retrying in 5 s", error),
-        Effect.sleep(pauseAfterFailure)
-      )
-    ),
-    logDefects("Signing the log failed unexpectedly; retrying in 5 s", pauseAfterFailure),
-    Effect.repeat(Schedule.fixed(pollInterval)),
-    Effect.catchTag("LogForked", ({ message }) =>
-      Effect.andThen(integrity.notary(message), Effect.logError(`The notary stopped signing the log: ${message}; ${advice}`))
-    )
-  )
 
 const isForked = Schema.is(NotaryRefusals.LogForked)
 

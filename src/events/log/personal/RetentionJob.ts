@@ -2,7 +2,7 @@
 import { Array as Arr, DateTime, Effect, Layer, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity } from "#domain/log/Integrity.ts"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import {
   maxPositions,
   PersonalDataErased,
@@ -118,12 +118,10 @@ export const layer = Layer.effectDiscard(
       Effect.tap((erased) =>
         erased === 0 ? Effect.void : Effect.logInfo(`Erased ${erased} personal documents whose retention period is over`)
       ),
-      Effect.catchTag("StoreUnavailable", (error) =>
+      Effect.tapErrorTag("StoreUnavailable", (error) =>
         Effect.logWarning("Expired personal data could not be erased; retrying in an hour", error)
       ),
-      logDefects("Erasure of expired personal data failed; retrying in an hour"),
-      Effect.repeat(Schedule.spaced(every)),
-      Effect.forkScoped
+      (erasure) => Worker.loop("Erasure of expired personal data", erasure, { schedule: Schedule.spaced(every) })
     )
   )
 )

@@ -5,7 +5,7 @@
 import { Context, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
-import { logDefects } from "#domain/telemetry/LogDefects.ts"
+import * as Worker from "#domain/concurrency/Worker.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
@@ -92,7 +92,15 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
       onFull: () => new StoreUnavailable({})
     })
     joins.set(projection.name, join)
-    yield* Effect.forkScoped(inBackground(projection, follow(projection)))
+    // A gap in the log is a defect: the next iteration finds it again.
+    yield* Worker.loop(
+      `The update of the projection ${projection.name}`,
+      Effect.catchTag(follow(projection), "LogGap", Effect.die),
+      {
+        schedule: Schedule.fixed(pollEveryMs),
+        afterFailure: pauseAfterFailure
+      }
+    )
   }
 
   return {
@@ -117,20 +125,6 @@ const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.E
     QueryPolicy.withRetry(retryFor),
     Effect.timeoutOrElse({ duration: retryFor, orElse: () => Effect.fail(new StoreUnavailable({})) }),
     Effect.flatMap((gap) => (gap === undefined ? Effect.void : Effect.fail(new StoreUnavailable({ cause: gap }))))
-  )
-
-/** Repeats an iteration forever. Logs a failed iteration and continues after a pause. */
-const inBackground = (projection: Projection, iteration: Effect.Effect<void, SqlError | LogGap>) =>
-  iteration.pipe(
-    Effect.catchTags({
-      LogGap: (gap) => Effect.andThen(Effect.logError(gap.message), Effect.sleep(pauseAfterFailure)),
-      SqlError: (error) =>
-        Effect.logWarning(`The projection ${projection.name} could not be updated from the log; retrying in 5 s`, error).pipe(
-          Effect.andThen(Effect.sleep(pauseAfterFailure))
-        )
-    }),
-    logDefects(`The update of the projection ${projection.name} failed unexpectedly; retrying in 5 s`, pauseAfterFailure),
-    Effect.repeat(Schedule.fixed(pollEveryMs))
   )
 
 /** The position of a projection, the head of the log, and the time since the projection last advanced. */
