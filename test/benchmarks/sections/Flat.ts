@@ -18,16 +18,15 @@ const subjectOf = Effect.fnUntraced(function* (name: string, events: number) {
   const url = yield* LogDatabase.make(name)
   if (events > 0) {
     const contents = { events, vatIds: Math.ceil(events / eventsPerVatId), keys: Math.ceil(events / eventsPerKey) }
-    // A service signs the first events of the log: a notary refuses a log that begins with generated events.
+    // A separate process signs and projects the events while they are appended: a notary that starts refuses many unsigned events. The
+    // measured process then starts like a restarted service.
     yield* Effect.scoped(
       Effect.gen(function* () {
-        yield* Workload.prepare(yield* Servers.service(url))
+        yield* Servers.service(url)
+        yield* LogDatabase.fill(url, contents)
         yield* Settled.wait(url)
       })
     )
-    yield* LogDatabase.fill(url, contents)
-    // A separate process signs and projects the generated events. The measured process then starts like a restarted service.
-    yield* Effect.scoped(Effect.andThen(Servers.service(url), Settled.wait(url)))
     yield* LogDatabase.vacuum(url)
   }
   const results: Array<Load.LoadResult> = []

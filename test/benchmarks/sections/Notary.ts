@@ -16,11 +16,10 @@ const eventsMax = 100_000
 
 export const keys = keysOf(signerOf("vatproof.example/log/0"))
 
-/** Starts a notary, appends events with `fill`, and waits until a checkpoint covers the number of events that `fill` returns. */
-export const signUpTo = Effect.fnUntraced(function* <E, R>(fill: Effect.Effect<number, E, R>) {
+/** Runs a notary until a checkpoint covers `size` events. */
+const signUpTo = Effect.fnUntraced(function* (size: number) {
   const { newest } = yield* TreeStore
   yield* Layer.build(Layer.fresh(SignedLog.notaryOf(keys)))
-  const size = yield* fill
   yield* Effect.repeat(newest, {
     until: Option.exists((checkpoint) => checkpoint.size >= size),
     schedule: Schedule.spaced("5 millis")
@@ -43,14 +42,14 @@ export const run = Effect.gen(function* () {
   const sign = Effect.gen(function* () {
     const size = yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
     const before = ProcessorTime.read(Option.isSome(pid) ? { Postgres: pid.value } : {})
-    yield* signUpTo(Effect.succeed(size))
+    yield* signUpTo(size)
     const { own, seconds, watched } = ProcessorTime.since(before)
     return { micros: (seconds * 1e6) / events, own: own / events, postgres: (watched["Postgres"] ?? 0) / events }
   })
 
   const results = yield* Effect.provide(
     Effect.andThen(
-      signUpTo(Effect.succeed(0)),
+      signUpTo(0),
       Effect.forEach(Arr.range(1, rounds), () => sign)
     ),
     notaryLayer(url),

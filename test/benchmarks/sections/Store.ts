@@ -1,7 +1,6 @@
 /** Throughput of the event store alone: metered events per second into one log, through the shared group commit. */
-import { Array as Arr, Clock, DateTime, Effect } from "effect"
+import { Array as Arr, Clock, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as ProcessorTime from "#test/benchmarks/ProcessorTime.ts"
@@ -20,21 +19,6 @@ interface Run {
   readonly postgresMicros: number
 }
 
-/** Returns the event of a cached validation. */
-const eventAt = (number: number) =>
-  VatIdVerified.make({
-    vat_id: `ATU10${100_000 + (number % 1_000)}`,
-    force_live: false,
-    requester_vat_id: null,
-    valid: true,
-    source: "vies",
-    answered_at: DateTime.makeUnsafe("2026-11-21T09:00:00Z"),
-    served: "cache",
-    answer: null,
-    answer_position: number,
-    attempts: []
-  })
-
 /** Appends events for `durationMs`. Returns the rate and the CPU time per event. */
 const appendFor = Effect.fnUntraced(function* (durationMs: number, streams: ReadonlyArray<string>) {
   const { append } = yield* EventStore
@@ -48,7 +32,7 @@ const appendFor = Effect.fnUntraced(function* (durationMs: number, streams: Read
     return append({
       stream,
       expectedVersion: null,
-      events: [eventAt(count)],
+      events: [LogDatabase.cacheHit(`ATU10${100_000 + (count % 1_000)}`, count)],
       charge: { meter: `${stream}-2026-11`, units: 1, cap: 2_000_000_000 }
     })
   })
