@@ -9,7 +9,7 @@
 -- say. OFFSET 0 keeps the planner from computing an expression several times.
 
 -- Returns the task id of a batch item: a UUIDv8 made from the SHA-256 of the batch and the item number. The function computedId in
--- src/domain/validation/ValidationTask.ts computes the same id.
+-- src/domain/log/ComputedId.ts computes the same id.
 CREATE OR REPLACE FUNCTION vatproof.item_id(p_batch text, p_item text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT overlay(overlay(h.hex PLACING '8' FROM 13 FOR 1) PLACING substr('89ab89ab89ab89ab', ('x' || substr(h.hex, 17, 1))::bit(4)::int + 1, 1) FROM 17 FOR 1)::uuid
   FROM (SELECT substr(encode(sha256('item'::bytea || '\x00'::bytea || convert_to(p_batch, 'UTF8') || '\x00'::bytea || convert_to(p_item, 'UTF8')), 'hex'), 1, 32) AS hex) h

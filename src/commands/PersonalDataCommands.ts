@@ -4,7 +4,7 @@ import { Argument, Command } from "effect/cli"
 import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { parse } from "#domain/vat/VatId.ts"
-import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/log/personal/PersonalErasure.ts"
+import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/audit/PersonalErasure.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print, reason } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"
 

@@ -1,9 +1,9 @@
-/** The catalogue of all event types, and the decoders of stored events. */
-import { Effect, Schema } from "effect"
+/** The catalogue of all event types. */
 import {
   AccountClosed,
   AccountRegistered,
   AccountSignedUp,
+  AccountsShown,
   EmailVerificationRequested,
   EmailVerified,
   PasswordChanged,
@@ -11,13 +11,13 @@ import {
   PlanChanged
 } from "#domain/accounts/AccountEvents.ts"
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotated } from "#domain/accounts/ApiKeyEvents.ts"
+import { PersonalDataShown } from "#domain/audit/PersonalDataShown.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/audit/Auditor.ts"
-import type { EventType, PersonalEventType } from "#domain/log/DomainEvent.ts"
 import { LoggedIn, LoginsCounted } from "#domain/accounts/login/LoginLog.ts"
 import { LogAdopted } from "#domain/log/LogAdopted.ts"
 import { LogOpened } from "#domain/log/LogPurpose.ts"
-import { AccountsShown, LogExported, LogVerified, ProjectionCorrected } from "#domain/log/LogReadEvents.ts"
-import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased, PersonalDataShown } from "#domain/log/PersonalData.ts"
+import { LogExported, LogVerified, ProjectionCorrected } from "#domain/log/LogReadEvents.ts"
+import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/log/PersonalData.ts"
 import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
@@ -72,15 +72,3 @@ export const eventTypes = [
   VatIdVerificationFailed,
   VatIdVerified
 ]
-
-/** Creates a decoder for the stored data of an event type. A decoding error is a defect, because this service wrote all events. */
-export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => reader(eventType.schema)
-
-/** Creates a decoder for the personal documents of an event type. A decoding error is a defect. */
-export const documentDecoder = <A, P>({ personal }: PersonalEventType<A, P>): ((document: string) => Effect.Effect<P>) =>
-  reader(personal)
-
-const reader = <A>(schema: Schema.Codec<A, unknown>) => {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(schema)))
-  return (json: string) => decode(json).pipe(Effect.catchTag("SchemaError", Effect.die))
-}

@@ -13,6 +13,7 @@ import * as PgApiKeyList from "#events/accounts/PgApiKeyList.ts"
 import * as PgLoginLog from "#events/accounts/PgLoginLog.ts"
 import * as PgAnswerCache from "#events/vat/PgAnswerCache.ts"
 import * as PgReceiptLinks from "#events/receipts/PgReceiptLinks.ts"
+import * as ReceiptRetention from "#events/receipts/ReceiptRetention.ts"
 import * as PgReceipts from "#events/receipts/PgReceipts.ts"
 import * as PgAuditTrail from "#events/audit/PgAuditTrail.ts"
 import * as PgAuditors from "#events/audit/PgAuditors.ts"
@@ -82,7 +83,7 @@ export const stores = Layer.mergeAll(
   PgCredentials.layer,
   PgLoginLog.layer,
   ClosedAccountMails.layerRepeated.pipe(Layer.provide(mailFolder)),
-  RetentionJob.layer,
+  RetentionJob.layer(ReceiptRetention.mayErase),
   PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
   PgRateLimiter.layer,

@@ -79,3 +79,13 @@ export const PlanChanged = DomainEvent.define(
  * revoked. Its receipts are kept until their retention period ends.
  */
 export const AccountClosed = DomainEvent.define("AccountClosed", 1, Schema.Struct({ account_id: Schema.String }))
+
+/**
+ * An operator read the contact data of accounts: of one account, or of a list (`account_id` is null). `accounts` is the number of accounts
+ * shown.
+ */
+export const AccountsShown = DomainEvent.define(
+  "AccountsShown",
+  1,
+  Schema.Struct({ account_id: Schema.NullOr(Schema.String), accounts: Schema.Int })
+)

@@ -1,14 +1,8 @@
 /** Reads the log for auditors and owners of receipts. Returns proofs that the log was not altered. */
 import { Context, type DateTime, type Effect, Schema } from "effect"
 import type { Auditor } from "#domain/audit/Auditor.ts"
+import type { NotInLog } from "#domain/log/NotInLog.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-
-/** The item does not exist, or the reader is not allowed to see it. Readers are not told which. */
-export class NotInLog extends Schema.TaggedError<NotInLog>()("NotInLog", { missing: Schema.String }) {
-  override get message() {
-    return `There is no ${this.missing}`
-  }
-}
 
 /** The event is stored, but no signed checkpoint covers it yet. */
 export class NotSignedYet extends Schema.TaggedError<NotSignedYet>()("NotSignedYet", { position: Schema.Int }) {

@@ -1,4 +1,4 @@
-/** The events of the commands by which operators read the log, read contact data, or correct projections. */
+/** The events of the commands by which operators read the log or correct projections. */
 import { Schema } from "effect"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
 
@@ -29,16 +29,6 @@ export const LogVerified = DomainEvent.define(
   "LogVerified",
   1,
   Schema.Struct({ events: Schema.Int, signed: Schema.Int, findings: Schema.Int })
-)
-
-/**
- * An operator read the contact data of accounts: of one account, or of a list (`account_id` is null). `accounts` is the number of accounts
- * shown.
- */
-export const AccountsShown = DomainEvent.define(
-  "AccountsShown",
-  1,
-  Schema.Struct({ account_id: Schema.NullOr(Schema.String), accounts: Schema.Int })
 )
 
 /** An operator rebuilt a projection, whose rows differed from the events. */

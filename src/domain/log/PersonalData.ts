@@ -3,12 +3,6 @@ import { Schema } from "effect"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import type { RetentionClass } from "#domain/log/Retention.ts"
 
-/** The caller's own invoice or order number (rule 35), as documents store it: absent if none was supplied. */
-export const Reference = Schema.Struct({ reference: Schema.optionalKey(Schema.String) })
-
-/** Returns the part of a personal document that has the reference; undefined without a reference. */
-export const referenceIn = (reference: string | null) => (reference === null ? undefined : { reference })
-
 /** The document of an event, without its salt. */
 export interface PersonalData {
   readonly retention: RetentionClass
@@ -30,20 +24,6 @@ export const PersonalDataErased = DomainEvent.define(
   "PersonalDataErased",
   1,
   Schema.Struct({ positions, cause: Schema.Literals(["request", "retention"]) })
-)
-
-/**
- * An operator read the personal documents of a VAT ID, a receipt or an account. `documents` is the number of documents.
- */
-export const PersonalDataShown = DomainEvent.define(
-  "PersonalDataShown",
-  1,
-  Schema.Struct({
-    account_id: Schema.NullOr(Schema.String),
-    documents: Schema.Int,
-    receipt_id: Schema.NullOr(Schema.String),
-    vat_id: Schema.NullOr(Schema.String)
-  })
 )
 
 /** A legal hold was set on the personal documents of the events at these positions. They must not be erased. */

@@ -10,7 +10,8 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Worker from "#domain/concurrency/Worker.ts"
 import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import { closingId, computedId, quotaDelay, quotaFailure } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
+import { closingId, quotaDelay, quotaFailure } from "#domain/validation/ValidationTask.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
 /** Polling interval for batches that other replicas accepted, or left unfinished when they stopped. */

@@ -14,7 +14,7 @@ import { type BatchChunk, BatchSpool } from "#domain/pending/BatchSpool.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import * as UploadPlaces from "#domain/pending/UploadPlaces.ts"
-import { computedId } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
 
 /** The batch does not exist or belongs to another key. The message does not distinguish the two. */
 export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNotFound", {}) {

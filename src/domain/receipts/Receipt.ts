@@ -2,8 +2,7 @@
 import { Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
-import { Reference } from "#domain/log/PersonalData.ts"
-import { AnswerFacts, Attempt, Disclosure } from "#domain/vat/Verdict.ts"
+import { AnswerFacts, Attempt, Disclosure, Reference } from "#domain/vat/Verdict.ts"
 
 /** The BZSt's letter for the comparison of a field: A match, B no match, C not queried, D not disclosed by the source. */
 export const MatchLetter = Schema.Literals(["A", "B", "C", "D"])

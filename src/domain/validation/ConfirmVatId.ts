@@ -5,7 +5,7 @@ import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/Co
 import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
-import { referenceIn } from "#domain/log/PersonalData.ts"
+import { referenceIn } from "#domain/vat/Verdict.ts"
 import { isPaid } from "#domain/callers/PlanLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

@@ -16,7 +16,7 @@ import {
 import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { documentOf, ValidationAccepted, type ValidationTask } from "#domain/validation/ValidationTask.ts"
-import { referenceIn } from "#domain/log/PersonalData.ts"
+import { referenceIn } from "#domain/vat/Verdict.ts"
 import type { Receipt } from "#domain/receipts/Receipt.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 import type { Answer, Attempt } from "#domain/vat/Verdict.ts"

@@ -1,9 +1,10 @@
 /** Validations that may be answered later: their events, their computed ids, and the delays between attempts. */
 import { DateTime, Duration, Schema } from "effect"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
-import { Reference } from "#domain/log/PersonalData.ts"
+import { Reference } from "#domain/vat/Verdict.ts"
 
 export const ValidationState = Schema.Literals(["pending", "final", "expired", "cancelled"])
 export type ValidationState = typeof ValidationState.Type
@@ -66,13 +67,6 @@ export const ValidationCancelled = DomainEvent.define(
   1,
   Schema.Struct({ ...ofTask, reason: CancelReason })
 )
-
-/** Returns a UUIDv8 (RFC 9562, 5.8) made from the SHA-256 of the parts. It is the same on every replica. */
-export const computedId = ({ sha256Hex }: Pick<PureCrypto, "sha256Hex">, ...parts: ReadonlyArray<string>): string => {
-  const hex = sha256Hex(parts.join("\0"))
-  const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
-}
 
 /**
  * Returns the id of the event that closes a task. Every event that can close the task has this id, so only one of them is stored.

@@ -1,8 +1,7 @@
 /** The events of validations: a verdict, or the failure of all sources. They belong to the caller's stream. */
 import { Schema, Struct } from "effect"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
-import { Reference } from "#domain/log/PersonalData.ts"
-import { AnswerFacts, Attempt, Disclosure, SourceName } from "#domain/vat/Verdict.ts"
+import { AnswerFacts, Attempt, Disclosure, SourceName, Reference } from "#domain/vat/Verdict.ts"
 
 const callerParameters = {
   vat_id: Schema.String,

@@ -91,3 +91,9 @@ export const Attempt = Schema.Struct({
   duration_ms: Schema.Int
 })
 export type Attempt = typeof Attempt.Type
+
+/** The caller's own invoice or order number (rule 35), as documents store it: absent if none was supplied. */
+export const Reference = Schema.Struct({ reference: Schema.optionalKey(Schema.String) })
+
+/** Returns the part of a personal document that has the reference; undefined without a reference. */
+export const referenceIn = (reference: string | null) => (reference === null ? undefined : { reference })

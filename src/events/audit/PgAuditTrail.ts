@@ -8,17 +8,18 @@ import {
   type AuditFilter,
   type AuditQuery,
   AuditTrail,
-  NotInLog,
   NotSignedYet,
   type ProofReader,
   type ProofSubject
 } from "#domain/audit/AuditTrail.ts"
+import { NotInLog } from "#domain/log/NotInLog.ts"
 import { type EvidenceAltered, Integrity } from "#domain/log/Integrity.ts"
 import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
 import type { KeyFacts } from "#events/log/export/ExportTable.ts"
 import { keyOfEvent, searchHeader, searchRow } from "#events/audit/SearchTable.ts"
 import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import * as EventProofs from "#events/log/notary/EventProofs.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
@@ -162,7 +163,7 @@ const makeAllow = (search: EventSearch.EventSearch) =>
 const makeFind = Effect.fnUntraced(function* (search: EventSearch.EventSearch) {
   const events = yield* EventStore
   const { verified } = yield* SignedLeaves.make
-  const decodeReceipt = Catalogue.decoder(ReceiptIssued)
+  const decodeReceipt = EventTypes.decoder(ReceiptIssued)
 
   const maySee = Effect.fnUntraced(function* (reader: ProofReader, event: StoredEvent) {
     if (reader._tag === "Key") {

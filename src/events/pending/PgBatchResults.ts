@@ -3,22 +3,23 @@ import { Array as Arr, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { batchItems, BatchItemsAccepted, BatchItemsCancelled, type BatchResult } from "#domain/pending/Batch.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { computedId, ValidationState } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
+import { ValidationState } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { failureOf, namesIn } from "#events/pending/PgValidationReader.ts"
 import * as TaskEvents from "#events/pending/TaskEvents.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
 import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
 
-const decodeItems = Catalogue.decoder(BatchItemsAccepted)
-const decodeItemsDocument = Catalogue.documentDecoder(BatchItemsAccepted)
-const decodeVerified = Catalogue.decoder(VatIdVerified)
+const decodeItems = EventTypes.decoder(BatchItemsAccepted)
+const decodeItemsDocument = EventTypes.documentDecoder(BatchItemsAccepted)
+const decodeVerified = EventTypes.decoder(VatIdVerified)
 
 const Task = Schema.Struct({
   item: Schema.Int,

@@ -16,19 +16,19 @@ import {
 } from "#domain/pending/Batch.ts"
 import { type BatchChunk, BatchSpool, type NewBatch, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
-import { computedId } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
 import { digestOf } from "#events/pending/ChunkDigest.ts"
 import { type AppendCommand, logId } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 
 const retryFor = "3 seconds"
 /** Maximum attempts to append a chunk while other replicas append the same chunks. */
 const maxAttempts = 4
 
-const decodeAccepted = Catalogue.decoder(BatchAccepted)
+const decodeAccepted = EventTypes.decoder(BatchAccepted)
 const encodeQuestions = Schema.encodeSync(Schema.fromJsonString(BatchQuestions))
 const encodeDocument = Schema.encodeSync(Schema.fromJsonString(BatchItemsDocument))
 

@@ -4,13 +4,14 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { BatchAccepted, BatchCancelled, type BatchFacts, type TaskCounts } from "#domain/pending/Batch.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
-import { computedId, ValidationState } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
+import { ValidationState } from "#domain/validation/ValidationTask.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
 import * as TaskEvents from "#events/pending/TaskEvents.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 
@@ -107,7 +108,7 @@ const makeGrouped = Effect.fnUntraced(function* ({ findCounts, findOpen }: Effec
   return { isOpen, count }
 })
 
-const decodeAccepted = Catalogue.decoder(BatchAccepted)
+const decodeAccepted = EventTypes.decoder(BatchAccepted)
 
 /** Creates a function that returns the facts about batches from their events. Refuses a row that contradicts its events. */
 const makeFacts = Effect.map(TaskEvents.make, (events) =>

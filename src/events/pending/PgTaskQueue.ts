@@ -18,7 +18,7 @@ import {
 } from "#domain/pending/TaskQueue.ts"
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/log/database/SqlArray.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
@@ -33,8 +33,8 @@ const retryFor = "3 seconds"
 const maxBatch = 500
 const maxWaiting = 20_000
 
-const decodeAccepted = Catalogue.decoder(ValidationAccepted)
-const decodeDocument = Catalogue.documentDecoder(ValidationAccepted)
+const decodeAccepted = EventTypes.decoder(ValidationAccepted)
+const decodeDocument = EventTypes.documentDecoder(ValidationAccepted)
 
 const Claimed = Schema.Struct({
   task_id: Schema.String,

@@ -16,7 +16,7 @@ import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
@@ -57,13 +57,13 @@ const columnsOf = (alias: string) =>
     .map((name) => `${alias}.${name}`)
     .join(", ")
 
-const decodeAccepted = Catalogue.decoder(ValidationAccepted)
-const decodeCancelled = Catalogue.decoder(ValidationCancelled)
-const decodeRefused = Catalogue.decoder(ConfirmationRefused)
-const decodeVerified = Catalogue.decoder(VatIdVerified)
-const decodeVerifiedDocument = Catalogue.documentDecoder(VatIdVerified)
-const decodeIssued = Catalogue.decoder(ReceiptIssued)
-const decodeIssuedDocument = Catalogue.documentDecoder(ReceiptIssued)
+const decodeAccepted = EventTypes.decoder(ValidationAccepted)
+const decodeCancelled = EventTypes.decoder(ValidationCancelled)
+const decodeRefused = EventTypes.decoder(ConfirmationRefused)
+const decodeVerified = EventTypes.decoder(VatIdVerified)
+const decodeVerifiedDocument = EventTypes.documentDecoder(VatIdVerified)
+const decodeIssued = EventTypes.decoder(ReceiptIssued)
+const decodeIssuedDocument = EventTypes.documentDecoder(ReceiptIssued)
 const decodeMetadata = Schema.decodeUnknownOption(Schema.Struct({ request_id: Schema.String }))
 
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/u

@@ -20,7 +20,7 @@ import { ReceiptLinkNotFound, ReceiptLinks } from "#domain/receipts/ReceiptLinks
 import { type ReceiptRecord, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { VersionConflict } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
@@ -31,8 +31,8 @@ const retryFor = "3 seconds"
 /** Maximum attempts of a change. An attempt fails if another replica changes a link of the same receipt meanwhile. */
 const maxDecisions = 20
 
-const decodeCreated = Catalogue.decoder(ReceiptLinkCreated)
-const decodeRevoked = Catalogue.decoder(ReceiptLinkRevoked)
+const decodeCreated = EventTypes.decoder(ReceiptLinkCreated)
+const decodeRevoked = EventTypes.decoder(ReceiptLinkRevoked)
 
 const linksIn = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
   const links = new Map<string, ReceiptLink>()

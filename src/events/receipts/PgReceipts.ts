@@ -8,7 +8,7 @@ import { ReceiptIssued, receiptStream, summaryOf, wholeReceipt } from "#domain/r
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { ReceiptErased, ReceiptNotFound, type ReceiptPageRequest, ReceiptReader } from "#domain/receipts/ReceiptReader.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
 import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
@@ -16,8 +16,8 @@ import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
-const decodeIssued = Catalogue.decoder(ReceiptIssued)
-const decodeDisclosed = Catalogue.documentDecoder(ReceiptIssued)
+const decodeIssued = EventTypes.decoder(ReceiptIssued)
+const decodeDisclosed = EventTypes.documentDecoder(ReceiptIssued)
 
 const make = Effect.gen(function* () {
   const hasKey = yield* makeHasKey

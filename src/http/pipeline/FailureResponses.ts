@@ -7,7 +7,8 @@ import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/keys/Cl
 import type { RegisteredKeyEnded } from "#domain/accounts/signup/RegisterAgent.ts"
 import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
 import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"
-import type { NotInLog, NotSignedYet } from "#domain/audit/AuditTrail.ts"
+import type { NotSignedYet } from "#domain/audit/AuditTrail.ts"
+import type { NotInLog } from "#domain/log/NotInLog.ts"
 import type {
   ApiKeyRequired,
   ConfirmationUnsupported,

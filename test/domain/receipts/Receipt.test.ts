@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema, Struct } from "effect"
-import { referenceIn } from "#domain/log/PersonalData.ts"
+import { referenceIn } from "#domain/vat/Verdict.ts"
 import {
   inputOf,
   letterOf,

@@ -11,7 +11,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
-import { computedId } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
 
 const window = Duration.hours(24)
 

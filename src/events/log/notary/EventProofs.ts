@@ -1,6 +1,6 @@
 /** Reads the newest checkpoint and the tiles of the signed tree, and proves that an event is in the tree. */
 import { Effect, Option, Result } from "effect"
-import { NotInLog } from "#domain/audit/AuditTrail.ts"
+import { NotInLog } from "#domain/log/NotInLog.ts"
 import { EvidenceAltered } from "#domain/log/Integrity.ts"
 import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"

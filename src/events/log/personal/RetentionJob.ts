@@ -10,23 +10,23 @@ import {
   PersonalDataReleased,
   personalDataStream
 } from "#domain/log/PersonalData.ts"
-import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
-import { makeChange } from "#events/log/personal/PersonalErasure.ts"
+import { makeChange } from "#events/log/personal/DocumentChanges.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 const every = "1 hour"
 /** Timeout of a statement, which is also the time for which it is retried. */
 const retryFor = "30 seconds"
 
-const decodeHold = Catalogue.decoder(PersonalDataHeld)
+const decodeHold = EventTypes.decoder(PersonalDataHeld)
 
 const Expired = Schema.Struct({ ...StoredEvent.fields, retain_until: Schema.DateTimeUtcFromDate, may_go: Schema.Boolean })
 
-const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
+const makeQueries = Effect.fnUntraced(function* (mayErase: string) {
+  const sql = yield* SqlClient.SqlClient
   const columns = sql.literal(StoredEvent.columns)
   return {
     findHolds: SqlSchema.findAll({
@@ -41,9 +41,7 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
       execute: ({
         after,
         position
-      }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))}, d.retain_until, e.type <> ${ReceiptIssued.type}
-          OR coalesce((SELECT a.closed_at IS NOT NULL FROM (SELECT account_id FROM vatproof.api_keys WHERE key_id = (vatproof.json_of(e.data) ->> 'key_id')::uuid LIMIT 1) k
-            CROSS JOIN LATERAL (SELECT closed_at FROM vatproof.accounts WHERE account_id = k.account_id LIMIT 1) a), false) AS may_go
+      }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))}, d.retain_until, (${sql.literal(mayErase)}) AS may_go
         FROM (SELECT position, retain_until FROM vatproof.personal_documents
           WHERE log_id = ${logId} AND document IS NOT NULL AND NOT is_held AND (retain_until, position) > (${after}, ${position})
             AND retain_until <= now() ORDER BY retain_until, position LIMIT ${maxPositions}) d
@@ -54,14 +52,14 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
 })
 
 /**
- * Creates the effect that erases the documents whose retention period is over, `maxPositions` at a time, and returns their number. The receipts of
- * an open account are kept. A document is erased only if its signed event has the same end of the period, and no signed event holds it.
+ * Creates the effect that erases the documents whose retention period is over, `maxPositions` at a time, and returns their number. A document is
+ * erased only if its signed event has the same end of the period, no signed event holds it, and the SQL condition `mayErase` on its event `e` is true.
  */
-export const makeEraseExpired = Effect.gen(function* () {
+export const makeEraseExpired = Effect.fnUntraced(function* (mayErase: string) {
   const change = yield* makeChange
   const integrity = yield* Integrity
   const { altered, verified } = yield* SignedLeaves.make
-  const { findExpired, findHolds } = yield* makeQueries
+  const { findExpired, findHolds } = yield* makeQueries(mayErase)
 
   const findHeld = Effect.gen(function* () {
     const held = new Set<number>()
@@ -112,16 +110,17 @@ export const makeEraseExpired = Effect.gen(function* () {
   })
 })
 
-export const layer = Layer.effectDiscard(
-  Effect.flatMap(makeEraseExpired, (eraseExpired) =>
-    eraseExpired.pipe(
-      Effect.tap((erased) =>
-        erased === 0 ? Effect.void : Effect.logInfo(`Erased ${erased} personal documents whose retention period is over`)
-      ),
-      Effect.tapErrorTag("StoreUnavailable", (error) =>
-        Effect.logWarning("Expired personal data could not be erased; retrying in an hour", error)
-      ),
-      (erasure) => Worker.loop("Erasure of expired personal data", erasure, { schedule: Schedule.spaced(every) })
+export const layer = (mayErase: string) =>
+  Layer.effectDiscard(
+    Effect.flatMap(makeEraseExpired(mayErase), (eraseExpired) =>
+      eraseExpired.pipe(
+        Effect.tap((erased) =>
+          erased === 0 ? Effect.void : Effect.logInfo(`Erased ${erased} personal documents whose retention period is over`)
+        ),
+        Effect.tapErrorTag("StoreUnavailable", (error) =>
+          Effect.logWarning("Expired personal data could not be erased; retrying in an hour", error)
+        ),
+        (erasure) => Worker.loop("Erasure of expired personal data", erasure, { schedule: Schedule.spaced(every) })
+      )
     )
   )
-)

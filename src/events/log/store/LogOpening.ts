@@ -3,14 +3,14 @@ import { Effect, Layer, Schema } from "effect"
 import { LogOpened, type LogPurpose } from "#domain/log/LogPurpose.ts"
 import { logStream } from "#domain/log/LogReadEvents.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { computedId } from "#domain/validation/ValidationTask.ts"
-import * as Catalogue from "#events/Catalogue.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
+import * as EventTypes from "#events/log/store/EventTypes.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 
 /** The log is empty, has another purpose, or does not state its purpose. The message says what to do. */
 export class LogRefused extends Schema.TaggedError<LogRefused>()("LogRefused", { message: Schema.String }) {}
 
-const decode = Catalogue.decoder(LogOpened)
+const decode = EventTypes.decoder(LogOpened)
 
 /** Returns the purpose of the log; `empty` for a log without events, `unknown` if its first event is not `LogOpened`. */
 export const purposeOf = Effect.gen(function* () {

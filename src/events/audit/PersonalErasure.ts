@@ -1,6 +1,5 @@
 /**
- * Finds, erases and holds personal documents. Each change is recorded by an event. vatproof.append stores this event and changes
- * the documents in one transaction.
+ * Finds, erases and holds the personal documents of a VAT ID, a receipt or an account. Each change is recorded by an event.
  */
 import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
@@ -9,14 +8,15 @@ import {
   PersonalDataErased,
   PersonalDataHeld,
   PersonalDataReleased,
-  PersonalDataShown,
   personalDataStream
 } from "#domain/log/PersonalData.ts"
+import { PersonalDataShown } from "#domain/audit/PersonalDataShown.ts"
 import { BatchItemsDocument } from "#domain/pending/Batch.ts"
 import { receiptStream } from "#domain/receipts/Receipt.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
+import { type DocumentsChanged, makeChange } from "#events/log/personal/DocumentChanges.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
@@ -50,9 +50,6 @@ const Row = Schema.Struct({
   changed_by: Schema.NullOr(Schema.BigInt)
 })
 export type PersonalRow = typeof Row.Type
-
-/** Another command changed one of the documents first, so nothing is stored. */
-class DocumentsChanged extends Schema.TaggedError<DocumentsChanged>()("DocumentsChanged", {}) {}
 
 const make = Effect.gen(function* () {
   const { appendFact } = yield* EventStore
@@ -202,23 +199,8 @@ const makeEraseUploads = Effect.map(SqlClient.SqlClient, (sql) => (subject: Pers
   }
 })
 
-/** Creates a function that appends an event which changes documents. Fails with DocumentsChanged if a document changed meanwhile. */
-export const makeChange = Effect.map(EventStore, (events) =>
-  Effect.fnUntraced(function* (positions: ReadonlyArray<number>, event: DomainEvent) {
-    if (positions.length === 0) return
-    yield* events
-      .appendWith([{ stream: personalDataStream, expectedVersion: null, events: [event], charge: null }], () => Effect.void)
-      .pipe(
-        Effect.catchTag("VersionConflict", Effect.die),
-        Effect.catchTag("SqlError", (error): Effect.Effect<never, DocumentsChanged | StoreUnavailable> =>
-          error.reason._tag === "SerializationError" ? Effect.fail(new DocumentsChanged({})) : QueryPolicy.refused(error)
-        )
-      )
-  })
-)
-
 export class PersonalErasure extends Context.Service<PersonalErasure, Effect.Success<typeof make>>()(
-  "vatproof/events/log/personal/PersonalErasure"
+  "vatproof/events/audit/PersonalErasure"
 ) {
   static readonly layer = Layer.effect(PersonalErasure, make)
 }
