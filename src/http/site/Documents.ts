@@ -5,11 +5,11 @@ import { OpenApi } from "effect/http-api"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { Api, serversAt } from "#http/Api.ts"
+import { docsPage } from "#http/site/DocsPage.ts"
 import { llmsFullText, llmsText } from "#http/site/LlmsText.ts"
 import { operator } from "#http/openapi/OpenApiDocument.ts"
 import * as Page from "#http/site/Page.ts"
 import { makeReference } from "#http/site/Reference.ts"
-import { referencePage } from "#http/site/ReferencePage.ts"
 import { basePath, documentPaths, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { cacheable } from "#http/site/SitePages.ts"
 
@@ -35,7 +35,7 @@ export const layer = HttpRouter.use(
 
     const routes = [
       [documentPaths.openApi, Effect.map(document, (body) => HttpServerResponse.jsonUnsafe(body, { headers: cacheable }))],
-      [documentPaths.docs, Effect.map(reference, (read) => Page.respond(referencePage(site, read, sha256Hex), cacheable))],
+      [documentPaths.docs, Effect.map(docsPage(site, sha256Hex), (page) => Page.respond(page, cacheable))],
       [documentPaths.llms, Effect.map(reference, (read) => text(llmsText(site, read, plans)))],
       [documentPaths.llmsFull, Effect.map(reference, (read) => text(llmsFullText(site, read)))]
     ] as const

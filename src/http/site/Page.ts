@@ -14,7 +14,10 @@ export interface PageParts {
   readonly style?: string
   /** True if the page may send forms to this service. */
   readonly hasForm?: boolean
-  /** The only script of the page. It may send requests only to this service. */
+  /**
+   * The only script of the page. It may send requests only to this service, and show images of the style. The element `#application` has
+   * the style of the script and not the style of all pages.
+   */
   readonly script?: string
   /** Description and icon of a page in search results. A page without this field tells search engines not to list it. */
   readonly listed?: { readonly description: string; readonly icon: string }
@@ -31,13 +34,13 @@ export type Sha256 = (text: string) => string
 
 export const makePage = (parts: PageParts, sha256Hex: Sha256): Page => {
   const { hasForm = false, language, listed, main, script, title } = parts
-  const style = pageStyle + (parts.style ?? "")
+  const style = (script === undefined ? pageStyle : `@scope (:root) to (#application){${pageStyle}}`) + (parts.style ?? "")
   const source = (text: string) => `'sha256-${base64OfHex(sha256Hex(text))}'`
   const policy = [
     "default-src 'none'",
     `style-src ${source(style)}`,
     ...(script === undefined ? [] : [`script-src ${source(script)}`, "connect-src 'self'"]),
-    ...(listed === undefined ? [] : ["img-src 'self'"]),
+    ...(listed === undefined ? [] : [`img-src 'self'${script === undefined ? "" : " data:"}`]),
     "base-uri 'none'",
     `form-action ${hasForm ? "'self'" : "'none'"}`,
     "frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-/** Reads the OpenAPI document into a list of calls with inputs, bodies and fields. The page `/docs` and llms-full.txt are made from it. */
+/** Reads the OpenAPI document into a list of calls with inputs, bodies and fields. The texts for agents are made from it. */
 import { Predicate, Record as Rec, Schema } from "effect"
 import type { OpenApi } from "effect/http-api"
 
@@ -16,8 +16,7 @@ const Parameter = Schema.Struct({
   in: Schema.Literals(["path", "query", "header"]),
   required: Schema.Boolean,
   description: Schema.optionalKey(Schema.String),
-  schema: Part,
-  example: Schema.optionalKey(Schema.Json)
+  schema: Part
 })
 
 const Operation = Schema.Struct({
@@ -33,7 +32,6 @@ const Operation = Schema.Struct({
 
 const Document = Schema.Struct({
   info: Schema.Struct({ title: Schema.String, version: Schema.String, description: Schema.String }),
-  servers: Schema.Array(Schema.Struct({ url: Schema.String })),
   tags: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String })),
   paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
   components: Schema.Struct({
@@ -58,7 +56,6 @@ export interface Input {
   readonly isRequired: boolean
   readonly type: string
   readonly description: string
-  readonly example: string
   readonly choices: ReadonlyArray<string>
 }
 
@@ -93,13 +90,11 @@ export interface Reference {
   readonly title: string
   readonly version: string
   readonly introduction: string
-  /** Prefix of all paths, without a slash at the end. */
-  readonly base: string
   readonly groups: ReadonlyArray<{ readonly name: string; readonly description: string; readonly calls: ReadonlyArray<Call> }>
 }
 
 export const makeReference = (openApi: OpenApi.OpenAPISpec): Reference => {
-  const { components, info, paths, servers, tags } = decode(openApi)
+  const { components, info, paths, tags } = decode(openApi)
   const read = makeReader(components)
   const calls = Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ tags: operation.tags, call: callOf(read, method, path, operation) }))
@@ -108,7 +103,6 @@ export const makeReference = (openApi: OpenApi.OpenAPISpec): Reference => {
     title: info.title,
     version: info.version,
     introduction: info.description,
-    base: (servers[0]?.url ?? "").replace(/\/$/u, ""),
     groups: tags.map(({ description, name }) => ({
       name,
       description,
@@ -140,7 +134,7 @@ const callOf = (read: Reader, method: string, path: string, operation: typeof Op
 }
 
 const inputOf = (read: Reader, parameter: typeof Parameter.Type): Input => {
-  const { description = "", example, in: place, name, required, schema } = parameter
+  const { description = "", in: place, name, required, schema } = parameter
   const values = schema["enum"]
   return {
     name,
@@ -148,7 +142,6 @@ const inputOf = (read: Reader, parameter: typeof Parameter.Type): Input => {
     isRequired: required,
     type: read.type(schema),
     description,
-    example: textOf(example ?? schema["default"] ?? ""),
     choices: Array.isArray(values) ? values.map(textOf) : []
   }
 }

@@ -41,7 +41,7 @@ ${site.isSandbox ? '<p class="mark">Sandbox: all answers are simulated and no ev
 const navigation = `
 header.issuer{align-items:baseline}
 nav a{display:inline-block;margin-left:.9rem;padding:.2rem 0}
-header a{color:var(--soft)}
+header.issuer a{color:var(--soft)}
 `
 
 /** Returns a link to the operator's contact, or a note that the operator has set no contact. */
