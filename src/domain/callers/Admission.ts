@@ -1,11 +1,12 @@
 /** Admits calls: identifies the caller, counts the call towards the limit per minute, and checks the quota (rules 12, 40). */
 import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import { type Credential, identify, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
+import { type Credential, identify, Identity, refresh } from "#domain/callers/Identity.ts"
 import { makeLruCache } from "#domain/concurrency/LruCache.ts"
 import { type CallRefusal, Metering, type PreconditionFailed, quotaRefusal } from "#domain/callers/Metering.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { whileOutdated } from "#domain/callers/ReadAgain.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
  * A call of a client. `standing` (used quota and remaining calls of the minute) is null until the call is counted. It stays set
@@ -16,8 +17,6 @@ export interface Call {
   readonly standing: MutableRef.MutableRef<Standing | null>
 }
 
-/** Maximum number of retries of a call whose cached caller or answer was outdated. Each retry reads the outdated value from the database. */
-const maxAttempts = 5
 /** Maximum number of entries of `refused`, the cache of callers whose last call was refused. */
 const maxRefused = 50_000
 
@@ -53,34 +52,24 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Runs `use` with the caller. If `use` fails with PreconditionFailed, the cached caller or answer was outdated, and nothing was
-   * stored or counted. This function then reads the outdated value again and repeats `use`.
+   * Runs `use` with the caller. If the cached caller or answer was outdated, reads it again and repeats `use`.
    */
   const withCaller = <A, E>(
     call: Call,
     refreshAnswer: Effect.Effect<unknown, StoreUnavailable>,
     use: (caller: Caller) => Effect.Effect<A, E | PreconditionFailed>
   ) => {
-    type Attempt = Effect.Effect<A, E | InvalidApiKey | StoreUnavailable>
-    const again = ({ outdated }: PreconditionFailed, caller: Caller, left: number): Attempt => {
-      if (left === 0)
-        return Effect.fail(
-          new StoreUnavailable({ cause: "The API key or the answer in the cache of this process was outdated at every attempt" })
-        )
-      return outdated === "answer"
-        ? Effect.flatMap(refreshAnswer, () => attempt(caller, left - 1))
-        : Effect.flatMap(refresh(identity, call.credential), (current) => attempt(current, left - 1))
+    const refused = (caller: Caller) => (failure: E | PreconditionFailed) => {
+      if (isCallRefusal(failure)) noteRefusal(call, caller, failure)
+      return Effect.fail(failure)
     }
-    const attempt = (caller: Caller, left: number): Attempt =>
-      Effect.matchEffect(use(caller), {
-        onSuccess: Effect.succeed,
-        onFailure: (failure) => {
-          if (isPreconditionFailed(failure)) return again(failure, caller, left)
-          if (isCallRefusal(failure)) noteRefusal(call, caller, failure)
-          return Effect.fail(failure)
-        }
-      })
-    return Effect.flatMapEager(identify(identity, call.credential), (caller) => attempt(caller, maxAttempts))
+    return Effect.flatMapEager(identify(identity, call.credential), (cached) =>
+      whileOutdated(
+        cached,
+        (caller) => Effect.matchEffect(use(caller), { onSuccess: Effect.succeed, onFailure: refused(caller) }),
+        ({ outdated }, caller) => (outdated === "answer" ? Effect.as(refreshAnswer, caller) : refresh(identity, call.credential))
+      )
+    )
   }
 
   return {
@@ -95,8 +84,6 @@ export const make = Effect.gen(function* () {
     isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }
 })
-
-const isPreconditionFailed = (error: unknown): error is PreconditionFailed => Predicate.isTagged(error, "PreconditionFailed")
 
 const isCallRefusal = (error: unknown): error is CallRefusal =>
   Predicate.isTagged(error, "QuotaExceeded") || Predicate.isTagged(error, "RateLimitExceeded")

@@ -8,7 +8,7 @@ import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { referenceIn } from "#domain/vat/Verdict.ts"
 import { isPaid } from "#domain/callers/PlanLimits.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { whileOutdated } from "#domain/callers/ReadAgain.ts"
 import * as Receipts from "#domain/receipts/Receipt.ts"
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
@@ -29,11 +29,8 @@ export interface ReceiptNames {
   readonly source: string
 }
 
-/**
- * Maximum number of retries with a new receipt id and newly read names: if the random id exists already, or if the names change after they
- * were read. Both are rare.
- */
-const maxIssueAttempts = 5
+/** Maximum number of retries with a new receipt id, if the random id exists already. */
+const maxNewIds = 5
 
 const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   const officialNames = yield* makeOfficialNames
@@ -41,22 +38,20 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
   const crypto = yield* Crypto
   const source = yield* ConfirmationSource
 
-  const newReceiptId = Effect.fnUntraced(function* (at: DateTime.Utc) {
-    const id = ReceiptId.compose(names.prefix, at, crypto.randomBytes(ReceiptId.entropyBytes))
-    return id === null ? yield* Effect.die("No receipt id could be generated: too few of the random bytes were usable") : id
-  })
-
   /**
    * Stores the receipt and charges the caller. Fails with StreamExists if the random receipt id exists, and with PreconditionFailed if
    * the names have changed since they were read.
    */
-  const issue = Effect.fnUntraced(function* (request: ConfirmationRequest, confirmed: Confirmed) {
+  const issue = Effect.fnUntraced(function* (
+    request: ConfirmationRequest,
+    confirmed: Confirmed,
+    { names: official, repeats }: OfficialNames
+  ) {
     const { answer, attempts } = confirmed
-    const { admitted, caller, credential, vatId } = request
+    const { admitted, caller, credential } = request
     const issuedAt = yield* DateTime.now
-    const { names: official, repeats } = yield* officialNames(vatId)
     const receipt = receiptOf(request, confirmed, {
-      receipt_id: yield* newReceiptId(issuedAt),
+      receipt_id: yield* newReceiptId(crypto, names.prefix, issuedAt),
       issued_at: issuedAt,
       source: names.source,
       ...official
@@ -97,21 +92,28 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       )
       return yield* outcome.failure
     }
-    const issued = yield* issue(request, outcome.success).pipe(
-      Effect.retry({
-        times: maxIssueAttempts,
-        while: (error) => error._tag === "StreamExists" || error._tag === "PreconditionFailed"
-      }),
-      Effect.catchTag("StreamExists", Effect.die),
-      Effect.catchTag("PreconditionFailed", () =>
-        Effect.fail(new StoreUnavailable({ cause: "The official names changed at every attempt to issue the receipt" }))
-      )
+    const readNames = officialNames(request.vatId)
+    const issued = yield* whileOutdated(
+      yield* readNames,
+      (names) =>
+        issue(request, outcome.success, names).pipe(
+          Effect.retry({ times: maxNewIds, while: ({ _tag }) => _tag === "StreamExists" }),
+          Effect.catchTag("StreamExists", Effect.die)
+        ),
+      () => readNames
     )
     return { ...issued, answer: outcome.success.answer, requestId: outcome.success.requestId }
   })
 
   return { confirm }
 })
+
+const newReceiptId = ({ randomBytes }: Crypto["Service"], prefix: string, at: DateTime.Utc) => {
+  const id = ReceiptId.compose(prefix, at, randomBytes(ReceiptId.entropyBytes))
+  return id === null
+    ? Effect.die("No receipt id could be generated: too few of the random bytes were usable")
+    : Effect.succeed(id)
+}
 
 /**
  * Creates a function that returns name and address from the newest answer, or empty strings, and the answer that the receipt repeats.
@@ -129,6 +131,8 @@ const makeOfficialNames = Effect.map(AnswerCache, (cache) =>
     }
   })
 )
+
+type OfficialNames = Effect.Success<ReturnType<Effect.Success<typeof makeOfficialNames>>>
 
 interface Issue {
   readonly receipt_id: string

@@ -2,12 +2,10 @@
 import { Effect } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
-import { type Credential, Identity, refresh } from "#domain/callers/Identity.ts"
-import { type Charge, Metering } from "#domain/callers/Metering.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-
-/** Maximum number of attempts. An attempt fails if keys or plans of any account have changed. */
-const maxAttempts = 10
+import { type Credential, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
+import { type Charge, Metering, type PreconditionFailed } from "#domain/callers/Metering.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { whileOutdated } from "#domain/callers/ReadAgain.ts"
 
 /**
  * Returns a function that records the charge that `chargeOf` returns for the caller. If keys or plans have changed, it reads the caller
@@ -18,19 +16,11 @@ export const make = Effect.gen(function* () {
   const identity = yield* Identity
   const metering = yield* Metering
 
-  return Effect.fnUntraced(function* (
-    credential: Credential,
-    identified: Caller,
-    chargeOf: (caller: Caller) => Effect.Effect<Charge, PaidPlanRequired>
-  ) {
-    let caller = identified
-    for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-      const recorded = yield* Effect.result(metering.record(yield* chargeOf(caller)))
-      if (recorded._tag === "Success") return recorded.success
-      const { failure } = recorded
-      if (failure._tag !== "PreconditionFailed" || failure.outdated === "answer") return yield* failure
-      caller = yield* refresh(identity, credential)
-    }
-    return yield* new StoreUnavailable({ cause: "Keys or plans changed at every attempt to record a charge" })
-  })
+  return (credential: Credential, identified: Caller, chargeOf: (caller: Caller) => Effect.Effect<Charge, PaidPlanRequired>) =>
+    whileOutdated(
+      identified,
+      (caller) => Effect.flatMap(chargeOf(caller), metering.record),
+      (failure): Effect.Effect<Caller, InvalidApiKey | PreconditionFailed | StoreUnavailable> =>
+        failure.outdated === "answer" ? Effect.fail(failure) : refresh(identity, credential)
+    )
 })

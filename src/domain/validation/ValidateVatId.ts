@@ -10,7 +10,8 @@ import type { AlreadyRecorded, CallRefusal, PreconditionFailed } from "#domain/c
 import type { ValidationTask } from "#domain/validation/ValidationTask.ts"
 import { Sources, type SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { whileOutdated } from "#domain/callers/ReadAgain.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { validationMetrics } from "#domain/validation/ValidationMetrics.ts"
 import {
   identityOf,
@@ -50,9 +51,6 @@ interface OnMiss<A> {
 
 type Counting = Pick<Effect.Success<typeof Admission.make>, "countWork" | "isCountedFirst">
 
-/** Maximum number of attempts to record a stale answer. An attempt fails if the stored answer changes after it was read. */
-const maxStaleAttempts = 5
-
 /** Answers questions at once, by calling the sources. */
 const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRules, { countWork }: Counting) {
   const sources = yield* Sources
@@ -70,18 +68,15 @@ const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRul
     const { attempts } = lookup.failure
     // If the budget of VIES calls was spent, VIES was not called. An accepted validation then waits for the next budget (rule 88).
     const waitsForBudget = isBackground && attempts.some(({ code }) => code === overBudget)
-    let newest = stored
-    for (let attempt = 0; attempt < maxStaleAttempts; attempt += 1) {
+    const recordStale = (newest: Option.Option<StoredAnswer>) => {
       const nowMs = clock.currentTimeMillisUnsafe()
       const servable = Option.filter(newest, ({ answer }) => !waitsForBudget && isServableStale(answer, freshness, nowMs))
-      if (Option.isNone(servable)) return yield* records.outage(question, lookup.failure, admitted)
-      const recorded = yield* Effect.result(records.stale(question, servable.value, attempts, admitted))
-      if (Result.isSuccess(recorded)) return recorded.success
-      if (recorded.failure._tag !== "PreconditionFailed") return yield* recorded.failure
-      // The sources were asked already, so only the answer is read again.
-      newest = yield* cache.refresh(vatId)
+      return Option.isNone(servable)
+        ? records.outage(question, lookup.failure, admitted)
+        : records.stale(question, servable.value, attempts, admitted)
     }
-    return yield* new StoreUnavailable({ cause: "The stored answer changed at every attempt to record it" })
+    // The sources were asked already, so only the answer is read again.
+    return yield* whileOutdated(stored, recordStale, () => cache.refresh(vatId))
   })
 
   const confirm = Effect.fnUntraced(function* (question: Question, confirmation: AdmittedConfirmation) {
