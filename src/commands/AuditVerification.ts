@@ -1,6 +1,7 @@
 /** `vatproof audit verify`: verifies the database, an export or one proof. */
 import { Effect, FileSystem, Option, Path, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import * as Operator from "#app/layers/Operator.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import * as ExportAudit from "#events/log/export/ExportAudit.ts"
@@ -184,7 +185,8 @@ const verifyExport = Effect.fnUntraced(
     const requested = report.uncompared.filter((at) => checkpoint.includes(at))
     if (requested.length > 0) return yield* new CheckpointNotCompared({ message: requested.map(wordsOf).join("; ") })
   },
-  Effect.provideService(Crypto, pureCrypto)
+  Effect.provideService(Crypto, pureCrypto),
+  Effect.provide(logCatalogue)
 )
 
 const verifyProof = Effect.fnUntraced(function* (

@@ -1,5 +1,6 @@
 /** The layers that operator commands use. */
 import { Effect, Layer } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { plans } from "#app/layers/Plans.ts"
 import { mailFolder } from "#app/layers/Storage.ts"
 import { signedTree } from "#app/layers/SignedLog.ts"
@@ -36,7 +37,7 @@ export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, R
  * The services of commands that read the whole log. A command uses at most 8 database connections, because the running service needs
  * connections too.
  */
-export const auditing = signedTree.pipe(
+export const auditing = Layer.merge(signedTree, logCatalogue).pipe(
   Layer.provideMerge(EventStore.layer),
   Layer.provide(NodeCrypto.layer),
   Layer.provide(openedLog),
@@ -46,7 +47,7 @@ export const auditing = signedTree.pipe(
 /** Database connections with the rights of the tables' owner, for changes that the service's database role may not make. */
 export const owner = Layer.unwrap(
   Effect.map(Database.existingUrl, (url) => Postgres.layerAdministrator({ url, maxConnections: 2 }))
-)
+).pipe(Layer.merge(logCatalogue))
 
 /** The services of `vatproof projections rebuild`, which records its changes. */
 export const rebuilding = EventStore.layer.pipe(

@@ -1,5 +1,6 @@
 /** The event store, the services that store data in Postgres, the outbox, and the projections. */
 import { Effect, Layer, Option, Path } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { plans } from "#app/layers/Plans.ts"
 import { notary } from "#app/layers/SignedLog.ts"
 import * as Identity from "#domain/callers/Identity.ts"
@@ -97,4 +98,7 @@ export const stores = Layer.mergeAll(
 export const projections = [EventIndex.definition]
 
 /** The notary, the asynchronous projections, and the audit trail. */
-export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(Layer.provide(Projections.layer(projections)))
+export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(
+  Layer.provide(Projections.layer(projections)),
+  Layer.provide(logCatalogue)
+)

@@ -4,6 +4,7 @@
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Deferred, Duration, Effect, Layer, Logger, Schedule, Schema } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { Integrity } from "#domain/log/Integrity.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import * as Notary from "#events/log/notary/Notary.ts"
@@ -106,7 +107,7 @@ export class AttackedService extends Context.Service<AttackedService, Effect.Suc
 
 export const layer = Layer.effect(AttackedService, history).pipe(
   Layer.provide(TestDatabase.layer),
-  Layer.provideMerge(Layer.mergeAll(RunningService.layerOutside, NodeServices.layer))
+  Layer.provideMerge(Layer.mergeAll(RunningService.layerOutside, logCatalogue, NodeServices.layer))
 )
 
 const audit = Effect.fnUntraced(function* (isFast: boolean) {

@@ -18,7 +18,6 @@ import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
 import { idForm } from "#domain/accounts/AccountDirectory.ts"
 import type { KeyFacts } from "#events/log/export/ExportTable.ts"
 import { keyOfEvent, searchHeader, searchRow } from "#events/audit/SearchTable.ts"
-import * as Catalogue from "#events/Catalogue.ts"
 import * as EventTypes from "#events/log/store/EventTypes.ts"
 import * as EventProofs from "#events/log/notary/EventProofs.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -121,6 +120,7 @@ const make = Effect.gen(function* () {
     })
   )
 
+  const types = [...new Set((yield* EventTypes.EventTypes).map(({ type }) => type))].toSorted()
   return AuditTrail.of({ types, header: searchHeader, page, event, prove, checkpoint, tile: proofs.tile })
 })
 
@@ -143,8 +143,6 @@ const makeProofs = Effect.gen(function* () {
       Effect.catchTag(prove(event, checkpoint), "EvidenceAltered", refused)
   }
 })
-
-const types = [...new Set(Catalogue.eventTypes.map(({ type }) => type))].toSorted()
 
 /** Restricts a filter to the account that an auditor may read. Returns null if no event can match. */
 const makeAllow = (search: EventSearch.EventSearch) =>

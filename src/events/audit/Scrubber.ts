@@ -12,11 +12,12 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Worker from "#domain/concurrency/Worker.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as AuditReads from "#events/log/verify/AuditReads.ts"
-import * as BatchAudit from "#events/log/verify/BatchAudit.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import * as DocumentAudit from "#events/log/verify/DocumentAudit.ts"
 import * as Findings from "#events/log/verify/Findings.ts"
+import { TableProjections } from "#events/log/projections/TableProjection.ts"
 import * as ProjectionAudit from "#events/log/verify/ProjectionAudit.ts"
+import * as SubjectCheck from "#events/log/verify/SubjectCheck.ts"
 import * as SchemaAudit from "#events/log/verify/SchemaAudit.ts"
 import { eventIndex } from "#events/audit/EventIndex.ts"
 import * as LeafHashes from "#events/log/notary/LeafHashes.ts"
@@ -168,16 +169,21 @@ const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
   const crypto = yield* Crypto
   const reads = yield* AuditReads.make
   const documentReads = yield* DocumentAudit.makeReads
+  const checks = yield* SubjectCheck.SubjectChecks
+  const types = SubjectCheck.typesOf(checks)
   return (found: Findings.Findings, isWhole: boolean) => {
     const documents = DocumentAudit.make(crypto, found)
-    const compareBatch = BatchAudit.make(crypto, found, isWhole)
+    const compareSubjects = SubjectCheck.makeAll(checks, { crypto, findings: found, begins: isWhole })
     return {
       schema: SchemaAudit.run(schema, found),
       documents: (from: number, to: number) =>
-        Effect.map(Effect.all([reads.eventsWithDocuments(from, to), documentReads.between(from, to)]), ([events, rows]) => {
-          documents.compareAll(events, rows)
-          events.forEach(compareBatch)
-        }),
+        Effect.map(
+          Effect.all([reads.eventsWithDocuments(from, to, types), documentReads.between(from, to)]),
+          ([events, rows]) => {
+            documents.compareAll(events, rows)
+            events.forEach(compareSubjects)
+          }
+        ),
       /** Compares erasures and legal holds. The pass must have compared all documents before position `end`. */
       erasures: (end: number) => Effect.map(reads.head, (head) => documents.conclude(end, head)),
       index: ProjectionAudit.run(found, (table) => table === eventIndex),
@@ -199,6 +205,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
   const verifyTop = yield* makeVerifyTop
   const auditOf = yield* makeAudit(schema)
   const sql = yield* SqlClient.SqlClient
+  const tables = yield* TableProjections
   const integrity = yield* Integrity
   const batchSize = tiles * tileWidth
 
@@ -254,7 +261,7 @@ export const makePass = Effect.fnUntraced(function* ({ every, tiles }: ScrubPace
     yield* Effect.andThen(Effect.raceFirst(audit.tables, renewal), reportFound)
     yield* Metric.update(completed, (yield* Clock.currentTimeMillis) / 1000)
     return count
-  }).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  }).pipe(Effect.provideService(SqlClient.SqlClient, sql), Effect.provideService(TableProjections, tables))
 })
 
 /** Runs the scrubber in the background. If the database is unavailable, the next pass continues from the stored progress. */

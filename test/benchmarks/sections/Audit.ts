@@ -1,5 +1,6 @@
 /** Durations of audits: verification of a log, its export, verification of the export, and single proofs. */
 import { Array as Arr, Clock, Effect, FileSystem, Layer, Option, type Redacted } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import * as ExportAudit from "#events/log/export/ExportAudit.ts"
 import * as LogExport from "#events/log/export/LogExport.ts"
@@ -91,7 +92,7 @@ export const run = Effect.gen(function* () {
     timings.push(yield* timed(exportVerified, verifyExport))
     return { steps: timings, times: yield* prove(events) }
   }).pipe(
-    Effect.provide(Layer.succeed(LogSigner, { origin: keys.name, keys: Option.some(keys) })),
+    Effect.provide(Layer.merge(logCatalogue, Layer.succeed(LogSigner, { origin: keys.name, keys: Option.some(keys) }))),
     Effect.provide(notaryLayer(url), { local: true })
   )
   const microsOf = (step: string) =>

@@ -1,6 +1,7 @@
 /** Speed of a rebuild of a projection from the whole log (`vatproof projections rebuild event_index`). */
 import { Array as Arr, Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import * as ProjectionRebuild from "#events/log/projections/ProjectionRebuild.ts"
 import * as EventIndex from "#events/audit/EventIndex.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -30,7 +31,7 @@ export const run = Effect.gen(function* () {
         Effect.map(rebuild, (seconds) => events / seconds)
       )
     )
-  }).pipe(Effect.provide(LogDatabase.administrator(url), { local: true }))
+  }).pipe(Effect.provide(LogDatabase.administrator(url), { local: true }), Effect.provide(logCatalogue))
   const report: Report.SectionReport = {
     section: "projection",
     how: `event_index rebuilt from ${events} events; median of ${rounds} runs`,

@@ -1,5 +1,6 @@
 /** Compares the results of many combinations of filters, read page by page, with a scan of all events. */
 import { DateTime, Effect, Layer, type Schema } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { Integrity } from "#domain/log/Integrity.ts"
 import type { AuditFilter } from "#domain/audit/AuditTrail.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -141,7 +142,7 @@ const readAll = Effect.fnUntraced(function* (search: EventSearch.EventSearch, fi
 })
 
 const testLayer = Layer.fresh(Projections.layer([EventIndex.definition])).pipe(
-  Layer.provideMerge(Layer.merge(MigratedDatabase.layer, Integrity.layer))
+  Layer.provideMerge(Layer.mergeAll(MigratedDatabase.layer, Integrity.layer, logCatalogue))
 )
 
 layer(testLayer, { excludeTestServices: true })("EventSearch", (it) => {

@@ -1,5 +1,6 @@
 import { Effect, Layer, Option, Ref, Result } from "effect"
 import { Hex } from "effect/encoding"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { logStream } from "#domain/log/LogReadEvents.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -71,7 +72,7 @@ const repairable: ReadonlyArray<readonly [name: string, statements: ReadonlyArra
   ["tiles were deleted", ["DELETE FROM vatproof.tiles"]]
 ]
 
-layer(SignedLog.layer, { excludeTestServices: true })("the adoption of a log by an operator", (it) => {
+layer(Layer.merge(SignedLog.layer, logCatalogue), { excludeTestServices: true })("the adoption of a log by an operator", (it) => {
   it.effect("rebuilds the Merkle tree from the events, so that the notary accepts a log that it had rejected", function* () {
     yield* signedLog
     let size = 700

@@ -1,4 +1,5 @@
-import { Duration, Effect, Schedule } from "effect"
+import { Duration, Effect, Layer, Schedule } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { Integrity } from "#domain/log/Integrity.ts"
 import * as Scrubber from "#events/audit/Scrubber.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -58,37 +59,42 @@ const attacks: ReadonlyArray<readonly [name: string, change: string, undo: strin
   ]
 ]
 
-layer(SignedLog.layer, { excludeTestServices: true })("The scrubber, the background verification of the log,", (it) => {
-  it.effect("verifies the whole log on one replica at a time, and reports nothing for an intact log", function* () {
-    yield* SignedLog.appendAll(facts(600))
-    yield* SignedLog.sign(600)
-    yield* SignedLog.appendAll(facts(3))
-    yield* MigratedDatabase.execute("CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles")
-    assert.strictEqual(yield* scrub, 0)
-    assert.isNull(yield* yield* Scrubber.makePass(pace, yield* SchemaOfProgram.comparison))
-  })
-
-  it.effect("compares the search index with the log in the middle of a pass", function* () {
-    yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
-    yield* MigratedDatabase.execute("INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 5000, 'ApiKeyRevoked')")
-    const pass = yield* Scrubber.makePass({ ...pace, every: Duration.hours(1) }, yield* SchemaOfProgram.comparison)
-    yield* Effect.forkScoped(pass)
-    const { report } = yield* Integrity
-    yield* Effect.repeat(report, {
-      schedule: Schedule.spaced("20 millis"),
-      until: ({ altered }) => altered.includes("The projection event_index is wrong at position 5000")
+layer(Layer.merge(SignedLog.layer, logCatalogue), { excludeTestServices: true })(
+  "The scrubber, the background verification of the log,",
+  (it) => {
+    it.effect("verifies the whole log on one replica at a time, and reports nothing for an intact log", function* () {
+      yield* SignedLog.appendAll(facts(600))
+      yield* SignedLog.sign(600)
+      yield* SignedLog.appendAll(facts(3))
+      yield* MigratedDatabase.execute("CREATE TABLE public.kept_tiles AS TABLE vatproof.tiles")
+      assert.strictEqual(yield* scrub, 0)
+      assert.isNull(yield* yield* Scrubber.makePass(pace, yield* SchemaOfProgram.comparison))
     })
-    yield* MigratedDatabase.execute("DELETE FROM vatproof.event_index")
-  })
 
-  for (const [name, change, undo, found] of attacks) {
-    it.effect(`detects ${name}, and reports it to operators`, function* () {
-      yield* tamper(change)
-      const count = yield* scrub
-      yield* tamper(undo)
-      const { altered } = yield* (yield* Integrity).report
-      assert.isAtLeast(count ?? 0, 1)
-      assert.include(altered, found)
+    it.effect("compares the search index with the log in the middle of a pass", function* () {
+      yield* MigratedDatabase.execute("UPDATE vatproof.scrubs SET held_until = '-infinity'")
+      yield* MigratedDatabase.execute(
+        "INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 5000, 'ApiKeyRevoked')"
+      )
+      const pass = yield* Scrubber.makePass({ ...pace, every: Duration.hours(1) }, yield* SchemaOfProgram.comparison)
+      yield* Effect.forkScoped(pass)
+      const { report } = yield* Integrity
+      yield* Effect.repeat(report, {
+        schedule: Schedule.spaced("20 millis"),
+        until: ({ altered }) => altered.includes("The projection event_index is wrong at position 5000")
+      })
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.event_index")
     })
+
+    for (const [name, change, undo, found] of attacks) {
+      it.effect(`detects ${name}, and reports it to operators`, function* () {
+        yield* tamper(change)
+        const count = yield* scrub
+        yield* tamper(undo)
+        const { altered } = yield* (yield* Integrity).report
+        assert.isAtLeast(count ?? 0, 1)
+        assert.include(altered, found)
+      })
+    }
   }
-})
+)

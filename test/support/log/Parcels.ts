@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
 
 /** A parcel was sent. The personal document has the recipient. */
-const ParcelSent = DomainEvent.definePersonal(
+export const ParcelSent = DomainEvent.definePersonal(
   ["ParcelSent", 1, Schema.Struct({ parcel: Schema.String, grams: Schema.Int, ...DomainEvent.personalDigest })],
   Schema.Struct({ recipient: Schema.String }),
   "answers"

@@ -22,7 +22,7 @@ import {
   rowOf,
   tablesOf
 } from "#events/log/export/ExportTable.ts"
-import * as BatchAudit from "#events/log/verify/BatchAudit.ts"
+import * as SubjectCheck from "#events/log/verify/SubjectCheck.ts"
 import * as DocumentAudit from "#events/log/verify/DocumentAudit.ts"
 import * as Findings from "#events/log/verify/Findings.ts"
 import * as LineReader from "#events/log/export/LineReader.ts"
@@ -58,10 +58,14 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
   const keyOf = makeKeys(files)
   const compareTime = makeCompareTime(manifest, findings)
-  const compareSchema = EventSchemas.make(findings)
+  const compareSchema = yield* EventSchemas.make(findings)
   const documents = yield* makeDocuments(directory, findings)
   const tables = yield* makeTables(directory, manifest, documents !== null, findings)
-  const compareBatch = BatchAudit.make(crypto, findings, manifest.from === 0)
+  const compareSubjects = SubjectCheck.makeAll(yield* SubjectCheck.SubjectChecks, {
+    crypto,
+    findings,
+    begins: manifest.from === 0
+  })
   const readSection = yield* ExportLines.make(directory, manifest, findings)
 
   const kept = CheckpointAudit.openKept(notes, CheckpointAudit.openWith(crypto, verifiers), findings)
@@ -76,7 +80,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
       yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
       compareTime(one.event)
       compareSchema(one.event)
-      compareBatch(one.event)
+      compareSubjects(one.event)
       if (one.event.type === LogAdopted.type) adopted.push(one.event.position)
       if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
     }

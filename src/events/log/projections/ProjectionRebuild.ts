@@ -10,7 +10,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import { Changes, LogGap, type Projection } from "#events/log/projections/Projection.ts"
 import type { ProjectionDefinition } from "#events/log/projections/Projections.ts"
-import { differences, type TableProjection, tableProjections } from "#events/ProjectionCatalogue.ts"
+import { differences, type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
 
 /** Events per step. */
 const stepSize = 50_000
@@ -27,7 +27,7 @@ type Progress = (applied: number, head: number) => Effect.Effect<void>
 /** Rebuilds the named projections. Calls `progress` after each step with the number of applied events and the number of all events. */
 export const run = Effect.fn("ProjectionRebuild.run")(
   function* (names: ReadonlySet<string>, definitions: ReadonlyArray<ProjectionDefinition>, progress: Progress) {
-    const wanted = tableProjections.filter(({ name }) => names.has(name))
+    const wanted = (yield* TableProjections).filter(({ name }) => names.has(name))
     const inline = wanted.filter(({ kind }) => kind === "inline")
     const projections = (yield* Effect.all(definitions)).filter(({ name }) => names.has(name))
     const counted = makeSum(progress)
@@ -84,7 +84,7 @@ const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progres
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.gen(function* () {
       const reads = yield* makeReads
-      for (const { kind, name } of tableProjections) {
+      for (const { kind, name } of yield* TableProjections) {
         const made = sql.literal(name)
         // vatproof.project then fills the temporary table and not the table in the schema vatproof, because temporary tables come
         // first in the search path.

@@ -10,7 +10,7 @@ import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import { type LogGap, makeStep, maxStep, type Projection } from "#events/log/projections/Projection.ts"
-import { type TableProjection, tableProjections } from "#events/ProjectionCatalogue.ts"
+import { type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as Pacer from "#events/log/database/Pacer.ts"
 
@@ -146,7 +146,9 @@ const progressColumns = `p.name, p.version, p.position, l.next_position AS head,
   (extract(epoch FROM clock_timestamp() - p.moved_at) * 1000)::bigint AS moved_ago_ms`
 
 /** Creates the queries that read and initialise the positions of projections. */
-const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
+const makeAccess = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tables = yield* TableProjections
   // A projection does not advance while the log has no new events. Therefore `stalled_ms` counts at the earliest from the time of the
   // first event that is not applied yet.
   const findProgress = SqlSchema.findAll({
@@ -185,7 +187,7 @@ const makeAccess = Effect.map(SqlClient.SqlClient, (sql) => {
       ),
     list: Effect.suspend(() =>
       Effect.map(findProgress(undefined), (rows) =>
-        tableProjections.map(({ kind, name, version: newest }): ProjectionState => {
+        tables.map(({ kind, name, version: newest }): ProjectionState => {
           const progress = rows.find((one) => one.name === name)
           // An inline projection is always at the head of the log.
           const position = Number(progress?.position ?? progress?.head ?? 0)

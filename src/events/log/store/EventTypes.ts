@@ -1,6 +1,28 @@
-/** Decodes the stored data of events and their personal documents. */
-import { Effect, Schema } from "effect"
+/** The event types of a product, and the decoders of stored events. */
+import { Context, Effect, Schema } from "effect"
 import type { EventType, PersonalEventType } from "#domain/log/DomainEvent.ts"
+import { LogAdopted } from "#domain/log/LogAdopted.ts"
+import { LogOpened } from "#domain/log/LogPurpose.ts"
+import { LogExported, LogVerified, ProjectionCorrected } from "#domain/log/LogReadEvents.ts"
+import { PersonalDataErased, PersonalDataHeld, PersonalDataReleased } from "#domain/log/PersonalData.ts"
+
+/** All event types that the log of a product can contain. */
+export class EventTypes extends Context.Service<
+  EventTypes,
+  ReadonlyArray<Pick<EventType<unknown>, "type" | "schemaVersion" | "schema">>
+>()("vatproof/events/log/store/EventTypes") {}
+
+/** The event types that the log has itself. */
+export const logEventTypes = [
+  LogAdopted,
+  LogExported,
+  LogOpened,
+  LogVerified,
+  PersonalDataErased,
+  PersonalDataHeld,
+  PersonalDataReleased,
+  ProjectionCorrected
+]
 
 /** Creates a decoder for the stored data of an event type. A decoding error is a defect, because this service wrote all events. */
 export const decoder = <A>(eventType: EventType<A>): ((data: string) => Effect.Effect<A>) => reader(eventType.schema)

@@ -7,6 +7,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { LogAdopted } from "#domain/log/LogAdopted.ts"
 import { logStream } from "#domain/log/LogReadEvents.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
+import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
@@ -23,10 +24,10 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   })
 
   const findWithDocuments = SqlSchema.findAll({
-    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
+    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int, types: Schema.Array(Schema.String) }),
     Result: StoredEvent,
-    execute: ({ from, to }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
-      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData') OR starts_with(type, 'Batch')
+    execute: ({ from, to, types }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
+      WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData') OR type = ANY (${sqlArray(types, elementType.text)})
         OR EXISTS (SELECT FROM vatproof.personal_documents p WHERE p.log_id = ${logId} AND p.position = e.position)) ORDER BY position`
   })
 
@@ -74,8 +75,9 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     events: (from: number, to: number) => findEvents({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
-    /** Events in a range that have a personal document, that record the erasure, hold or release of a document, or that are about batches. */
-    eventsWithDocuments: (from: number, to: number) => findWithDocuments({ from, to }).pipe(QueryPolicy.withRetry(retryFor)),
+    /** Events in a range that have a personal document, that record the erasure, hold or release of a document, or whose type is in `types`. */
+    eventsWithDocuments: (from: number, to: number, types: ReadonlyArray<string>) =>
+      findWithDocuments({ from, to, types }).pipe(QueryPolicy.withRetry(retryFor)),
     /** The number of events according to the log's row in `vatproof.logs`. */
     head: Effect.suspend(() => findHead(undefined)).pipe(
       QueryPolicy.withRetry(retryFor),

@@ -4,13 +4,13 @@
  */
 import { Effect, Option, Stream } from "effect"
 import * as AuditReads from "#events/log/verify/AuditReads.ts"
-import * as BatchAudit from "#events/log/verify/BatchAudit.ts"
 import * as CheckpointAudit from "#events/log/verify/CheckpointAudit.ts"
 import * as EventSchemas from "#events/log/verify/EventSchemas.ts"
 import * as DocumentAudit from "#events/log/verify/DocumentAudit.ts"
 import * as Findings from "#events/log/verify/Findings.ts"
 import * as LogCheck from "#events/log/verify/LogCheck.ts"
 import * as ProjectionAudit from "#events/log/verify/ProjectionAudit.ts"
+import * as SubjectCheck from "#events/log/verify/SubjectCheck.ts"
 import * as SchemaAudit from "#events/log/verify/SchemaAudit.ts"
 import type { Checkpoint } from "#events/log/merkle/Checkpoint.ts"
 import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
@@ -75,7 +75,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   const check = LogCheck.make(crypto, findings, empty)
   const checkpoints = CheckpointAudit.make(findings)
   const documents = DocumentAudit.make(crypto, findings)
-  const compareContents = makeCompareContents(crypto, findings)
+  const compareContents = yield* makeCompareContents(crypto, findings)
   const upperTiles = yield* makeUpperTiles
   const open = CheckpointAudit.openWith(crypto, verifiers)
 
@@ -142,15 +142,15 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   } satisfies AuditReport
 })
 
-/** Compares the events of a section with their batches, and with the schemas of their types unless the section is trusted. */
-const makeCompareContents = (crypto: PureCrypto, findings: Findings.Findings) => {
-  const compareBatches = BatchAudit.make(crypto, findings, true)
-  const compareSchema = EventSchemas.make(findings)
+/** Runs the checks of the product, and compares the events with the schemas of their types unless the section is trusted. */
+const makeCompareContents = Effect.fnUntraced(function* (crypto: PureCrypto, findings: Findings.Findings) {
+  const compareSubjects = SubjectCheck.makeAll(yield* SubjectCheck.SubjectChecks, { crypto, findings, begins: true })
+  const compareSchema = yield* EventSchemas.make(findings)
   return ({ events, isTrusted }: Section) => {
-    events.forEach(compareBatches)
+    events.forEach(compareSubjects)
     if (!isTrusted) events.forEach(compareSchema)
   }
-}
+})
 
 /**
  * Reports that the verification did not examine the positions from `examined` to `end`. Also reports the invalid checkpoints whose
@@ -187,6 +187,7 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
   const tree = yield* TreeStore
   const documentReads = yield* DocumentAudit.makeReads
   const computed = yield* LeafHashes.makeComputed
+  const types = SubjectCheck.typesOf(yield* SubjectCheck.SubjectChecks)
 
   return Effect.fnUntraced(function* (from: number) {
     const to = Math.min(from + sectionSize, end)
@@ -201,7 +202,7 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
     )
     const leaves = tiles.flatMap((tile, i) => leavesOf(tile, { from: from + i * tileWidth, to: Math.min(to, signed) }))
     const isTrusted = hashes !== null && hashes.length === leaves.length && hashes.every((hash, i) => isSame(hash, leaves[i]))
-    const events = isTrusted ? yield* reads.eventsWithDocuments(from, to) : yield* reads.events(from, to)
+    const events = isTrusted ? yield* reads.eventsWithDocuments(from, to, types) : yield* reads.events(from, to)
     return { from, to, isTrusted, events, documents, leaves, stored: stored.filter(({ size }) => size <= Math.min(to, signed)) }
   })
 })

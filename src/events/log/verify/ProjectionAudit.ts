@@ -7,7 +7,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import type { Findings } from "#events/log/verify/Findings.ts"
-import { differences, type TableProjection, tableProjections } from "#events/ProjectionCatalogue.ts"
+import { differences, type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** Maximum number of wrong rows that are reported per table. */
@@ -69,10 +69,11 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => ({
  */
 const compareProjections = Effect.fnUntraced(function* (head: number, findings: Findings) {
   const { findProjections } = yield* makeReads
+  const tables = yield* TableProjections
   const rows = yield* findProjections(undefined)
   const report = (key: string, message: string) => findings.addRow({ table: "projections", key, position: null }, message)
   for (const { log_id, name, position, version } of rows) {
-    const table = tableProjections.find((one) => one.name === name)
+    const table = tables.find((one) => one.name === name)
     if (table === undefined || log_id !== logId) report(name, "this version of the program has no projection of this name")
     else if (version > table.version)
       report(name, `the projection has the version ${version}, which this version of the program does not know`)
@@ -83,7 +84,7 @@ const compareProjections = Effect.fnUntraced(function* (head: number, findings: 
       )
     else if (Number(position ?? 0) > head) report(name, `the row has the position ${position}, but the log has ${head} events`)
   }
-  for (const { name } of tableProjections) if (!rows.some((row) => row.name === name)) report(name, "the row is missing")
+  for (const { name } of tables) if (!rows.some((row) => row.name === name)) report(name, "the row is missing")
   return (name: string) => Math.min(head, Number(rows.find((row) => row.name === name)?.position ?? 0))
 })
 
@@ -133,7 +134,7 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (
     const head = Number(end)
     if (!same) findings.addRow({ table: "logs", key: String(logId), position: head }, meanings.different)
     const followed = yield* compareProjections(head, findings)
-    for (const table of tableProjections.filter(({ name }) => isMeant(name)))
+    for (const table of (yield* TableProjections).filter(({ name }) => isMeant(name)))
       yield* orReported(table.name, compareTable(table, head, followed(table.name), findings))
   }).pipe(
     sql.withTransaction,

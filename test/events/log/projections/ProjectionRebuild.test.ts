@@ -2,6 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Arbitrary, type Array as Arr, Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import * as ProjectionRebuild from "#events/log/projections/ProjectionRebuild.ts"
 import { Projections } from "#events/log/projections/Projections.ts"
 import { makeStep } from "#events/log/projections/Projection.ts"
@@ -42,7 +43,7 @@ const damages: Arr.NonEmptyReadonlyArray<readonly [name: string, statement: (tab
   ["emptied", (table) => `TRUNCATE vatproof.${table}`]
 ]
 
-const testLayer = Projections.layer(definitions).pipe(Layer.provideMerge(MigratedDatabase.layer))
+const testLayer = Projections.layer(definitions).pipe(Layer.provideMerge(Layer.merge(MigratedDatabase.layer, logCatalogue)))
 
 layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   let run = 0

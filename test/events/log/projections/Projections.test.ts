@@ -1,5 +1,6 @@
 import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import type { PersonalData } from "#domain/log/PersonalData.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import { tableProjections } from "#events/ProjectionCatalogue.ts"
@@ -66,7 +67,7 @@ const transactions = Effect.gen(function* () {
 const followRules = (version: number) =>
   MigratedDatabase.execute(`UPDATE vatproof.projections SET version = ${version} WHERE name = '${EventIndex.eventIndex}'`)
 
-const projectionsLayer = Projections.layer([EventIndex.definition])
+const projectionsLayer = Projections.layer([EventIndex.definition]).pipe(Layer.provide(logCatalogue))
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
 layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (it) => {

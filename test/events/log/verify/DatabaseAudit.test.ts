@@ -1,6 +1,7 @@
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Result } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
@@ -31,7 +32,7 @@ const audit = (notes: ReadonlyArray<string> = [], verifiers: Verifiers = [signer
 const said = ({ findings }: Pick<DatabaseAudit.AuditReport, "findings">) =>
   findings.map(({ message, position }) => `${position ?? "-"}: ${message}`).join("\n")
 
-const ground = Layer.mergeAll(SignedLog.layer, NodeServices.layer, NodeCrypto.layerSecureRandom)
+const ground = Layer.mergeAll(SignedLog.layer, logCatalogue, NodeServices.layer, NodeCrypto.layerSecureRandom)
 
 layer(ground, { excludeTestServices: true })("The verification of a database", (it) => {
   it.effect("reports nothing for an intact log", function* () {

@@ -1,10 +1,12 @@
-import { assert, it } from "@effect/vitest"
+import { assert, it } from "#test/support/Test.ts"
+import { Effect } from "effect"
 import * as EventSchemas from "#events/log/verify/EventSchemas.ts"
 import * as Findings from "#events/log/verify/Findings.ts"
+import { EventTypes } from "#events/log/store/EventTypes.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
-import { cached } from "#test/support/SourceAnswer.ts"
+import { ParcelSent } from "#test/support/log/Parcels.ts"
 
-const stored = (data: object, type = "VatIdVerified") =>
+const stored = (data: object, type = ParcelSent.type) =>
   new StoredEvent({
     log_id: 0,
     position: 7,
@@ -24,25 +26,25 @@ const stored = (data: object, type = "VatIdVerified") =>
     metadata: "{}"
   })
 
-const findingsOf = (event: StoredEvent) => {
-  const findings = Findings.make()
-  EventSchemas.make(findings)(event)
-  return findings.list().map(({ message, position }) => `${position}: ${message}`)
-}
+const findingsOf = Effect.fnUntraced(
+  function* (event: StoredEvent) {
+    const findings = Findings.make()
+    const compare = yield* EventSchemas.make(findings)
+    compare(event)
+    return findings.list().map(({ message, position }) => `${position}: ${message}`)
+  },
+  Effect.provideService(EventTypes, [ParcelSent])
+)
 
-it("reports data that does not have the form of its type", () => {
-  const message = "7: the data of the event does not have the form of VatIdVerified"
-  for (const data of [{ ...cached, valid: "yes" }, { ...cached, served: "made up" }, {}])
-    assert.deepStrictEqual(findingsOf(stored(data)), [message])
-  assert.deepStrictEqual(findingsOf(stored(cached)), [])
+const parcel = { parcel: "1", grams: 500 }
+
+it.effect("reports data that does not have the form of its type", function* () {
+  const message = "7: the data of the event does not have the form of ParcelSent"
+  for (const data of [{ ...parcel, grams: "heavy" }, { ...parcel, personal_sha256: 1 }, {}])
+    assert.deepStrictEqual(yield* findingsOf(stored(data)), [message])
+  assert.deepStrictEqual(yield* findingsOf(stored(parcel)), [])
 })
 
-it("reports a live answer without a personal document", () => {
-  const live = { ...cached, served: "live" }
-  assert.deepStrictEqual(findingsOf(stored(live)), ["7: the event claims a live answer, but it has no personal document"])
-  assert.deepStrictEqual(findingsOf(stored({ ...live, personal_sha256: "0".repeat(64) })), [])
-})
-
-it("reports nothing for a type that this version does not know", () => {
-  assert.deepStrictEqual(findingsOf(stored({}, "OfALaterVersion")), [])
+it.effect("reports nothing for a type that this version does not know", function* () {
+  assert.deepStrictEqual(yield* findingsOf(stored({}, "OfALaterVersion")), [])
 })

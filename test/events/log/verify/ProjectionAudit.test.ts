@@ -1,7 +1,8 @@
 /** An audit finds a superuser's change of any column of any projection, and reports the table, the row's key and the position. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import * as Findings from "#events/log/verify/Findings.ts"
 import * as ProjectionAudit from "#events/log/verify/ProjectionAudit.ts"
 import { Projections } from "#events/log/projections/Projections.ts"
@@ -116,66 +117,69 @@ const history = [0, 1, 2, 3].flatMap((who) =>
   [0, 1, 2, 3].flatMap((what) => Histories.kinds.map((kind) => ({ kind, who, what })))
 )
 
-layer(MigratedDatabase.layer, { excludeTestServices: true })("The comparison of the projections with the events", (it) => {
-  const happened = new Set<string>()
+layer(Layer.merge(MigratedDatabase.layer, logCatalogue), { excludeTestServices: true })(
+  "The comparison of the projections with the events",
+  (it) => {
+    const happened = new Set<string>()
 
-  it.effect("reports nothing for unchanged tables", function* () {
-    yield* Histories.append(happened, history)
-    yield* followLog
-    assert.deepStrictEqual(yield* audit, [])
-    yield* remember
-  })
+    it.effect("reports nothing for unchanged tables", function* () {
+      yield* Histories.append(happened, history)
+      yield* followLog
+      assert.deepStrictEqual(yield* audit, [])
+      yield* remember
+    })
 
-  for (const [round, changes] of rounds.entries()) {
-    it.effect(
-      `detects a changed column or a removed row in several tables at once (round ${round + 1} of ${rounds.length})`,
-      function* () {
-        yield* Effect.forEach(changes, ([, , statement]) => MigratedDatabase.execute(statement))
-        const found = yield* audit
-        yield* Effect.forEach(["projections", ...changes.map(([table]) => table)], restore)
-        for (const [table, name] of changes) {
-          const ofTable = found.filter((finding) => finding.table === table)
-          assert.include([1, 2], ofTable.length, `${name}: ${JSON.stringify(ofTable)}`)
-          assert.isTrue(
-            ofTable.some(({ key, position }) => key !== "" && position !== null),
-            name
-          )
+    for (const [round, changes] of rounds.entries()) {
+      it.effect(
+        `detects a changed column or a removed row in several tables at once (round ${round + 1} of ${rounds.length})`,
+        function* () {
+          yield* Effect.forEach(changes, ([, , statement]) => MigratedDatabase.execute(statement))
+          const found = yield* audit
+          yield* Effect.forEach(["projections", ...changes.map(([table]) => table)], restore)
+          for (const [table, name] of changes) {
+            const ofTable = found.filter((finding) => finding.table === table)
+            assert.include([1, 2], ofTable.length, `${name}: ${JSON.stringify(ofTable)}`)
+            assert.isTrue(
+              ofTable.some(({ key, position }) => key !== "" && position !== null),
+              name
+            )
+          }
         }
-      }
-    )
-  }
-
-  for (const [table, name, statement] of further) {
-    it.effect(`detects ${name}`, function* () {
-      yield* MigratedDatabase.execute(statement)
-      const found = yield* audit
-      yield* Effect.forEach(new Set([table, "projections"]), restore)
-      assert.isNotEmpty(found)
-      const [first] = found.filter((finding) => finding.table === table)
-      assert.isTrue(first?.key !== "" && (first?.position !== null || table === "projections"), JSON.stringify(found))
-      assert.isTrue(
-        found.every((finding) => finding.table === table || table === "projections"),
-        JSON.stringify(found)
       )
+    }
+
+    for (const [table, name, statement] of further) {
+      it.effect(`detects ${name}`, function* () {
+        yield* MigratedDatabase.execute(statement)
+        const found = yield* audit
+        yield* Effect.forEach(new Set([table, "projections"]), restore)
+        assert.isNotEmpty(found)
+        const [first] = found.filter((finding) => finding.table === table)
+        assert.isTrue(first?.key !== "" && (first?.position !== null || table === "projections"), JSON.stringify(found))
+        assert.isTrue(
+          found.every((finding) => finding.table === table || table === "projections"),
+          JSON.stringify(found)
+        )
+      })
+    }
+
+    it.effect("lists a limited number of wrong rows of a table, and reports how many more rows are wrong", function* () {
+      yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
+      const found = yield* audit
+      yield* restore("listed")
+      assert.strictEqual(found.at(-1)?.message, "listed: 50 more rows are wrong")
+    })
+
+    it.effect("reports nothing while a service appends events", function* () {
+      const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
+      assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
+    })
+
+    it.effect("reports a missing table, and compares all other tables", function* () {
+      yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
+      yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
+      const found = new Set((yield* audit).map(({ table }) => table))
+      assert.deepStrictEqual([...found], ["listed", "auditors"])
     })
   }
-
-  it.effect("lists a limited number of wrong rows of a table, and reports how many more rows are wrong", function* () {
-    yield* MigratedDatabase.execute("INSERT INTO vatproof.listed SELECT 0, 'receipts-x', i FROM generate_series(1, 250) i")
-    const found = yield* audit
-    yield* restore("listed")
-    assert.strictEqual(found.at(-1)?.message, "listed: 50 more rows are wrong")
-  })
-
-  it.effect("reports nothing while a service appends events", function* () {
-    const busy = Effect.forever(Histories.append(happened, [{ kind: "repeated", who: 1, what: 1 }]))
-    assert.deepStrictEqual(yield* Effect.raceFirst(audit, busy), [])
-  })
-
-  it.effect("reports a missing table, and compares all other tables", function* () {
-    yield* MigratedDatabase.execute("DROP TABLE vatproof.listed")
-    yield* MigratedDatabase.execute("DELETE FROM vatproof.auditors")
-    const found = new Set((yield* audit).map(({ table }) => table))
-    assert.deepStrictEqual([...found], ["listed", "auditors"])
-  })
-})
+)

@@ -1,5 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DateTime, Effect, Layer } from "effect"
+import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import { digestOf } from "#events/pending/ChunkDigest.ts"
@@ -69,16 +70,19 @@ const appended = Effect.gen(function* () {
   return expected
 })
 
-layer(Layer.merge(SignedLog.layer, NodeServices.layer), { excludeTestServices: true })("The verification of batches", (it) => {
-  it.effect("reports items that differ from those that the batch accepted, in both modes", function* () {
-    const expected = yield* appended
-    for (const isFast of [false, true]) {
-      const schema = yield* SchemaOfProgram.comparison
-      const report = yield* DatabaseAudit.run({ verifiers: [signer], kept: [], schema, isFast, progress: () => Effect.void })
-      assert.deepStrictEqual(
-        report.findings.filter(({ table }) => table === undefined).map(({ message, position }) => `${position}: ${message}`),
-        expected
-      )
-    }
-  })
-})
+layer(Layer.mergeAll(SignedLog.layer, logCatalogue, NodeServices.layer), { excludeTestServices: true })(
+  "The verification of batches",
+  (it) => {
+    it.effect("reports items that differ from those that the batch accepted, in both modes", function* () {
+      const expected = yield* appended
+      for (const isFast of [false, true]) {
+        const schema = yield* SchemaOfProgram.comparison
+        const report = yield* DatabaseAudit.run({ verifiers: [signer], kept: [], schema, isFast, progress: () => Effect.void })
+        assert.deepStrictEqual(
+          report.findings.filter(({ table }) => table === undefined).map(({ message, position }) => `${position}: ${message}`),
+          expected
+        )
+      }
+    })
+  }
+)

@@ -1,8 +1,7 @@
 /** Compares the chunks of batches with the digests and numbers in the events that accepted the batches. */
 import { Option, Schema } from "effect"
 import { BatchAccepted, batchItems, BatchItemsAccepted } from "#domain/pending/Batch.ts"
-import type { PureCrypto } from "#domain/kernel/Crypto.ts"
-import type { Findings } from "#events/log/verify/Findings.ts"
+import type { SubjectCheck, SubjectCheckOptions } from "#events/log/verify/SubjectCheck.ts"
 import { digestOf } from "#events/pending/ChunkDigest.ts"
 import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
@@ -16,11 +15,7 @@ interface OpenBatch {
   counts: ReadonlyArray<number>
 }
 
-/**
- * Creates a function that compares the next events of the log. `begins` is true if the first of them has position 0. Otherwise an event before
- * them can have accepted a batch.
- */
-export const make = (crypto: Pick<PureCrypto, "sha256Hex">, findings: Findings, begins: boolean) => {
+const make = ({ begins, crypto, findings }: SubjectCheckOptions) => {
   const open = new Map<string, OpenBatch>()
 
   const isNext = ({ accepted, chunks }: OpenBatch, items: typeof BatchItemsAccepted.schema.Type) =>
@@ -53,3 +48,5 @@ export const make = (crypto: Pick<PureCrypto, "sha256Hex">, findings: Findings, 
     else open.set(event.event_id, { accepted, chunks: 0, counts: [] })
   }
 }
+
+export const check: SubjectCheck = { types: [BatchAccepted.type, BatchItemsAccepted.type], make }
