@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 import { assertProblem } from "#test/support/Problem.ts"
 import { send } from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
-import { statusOf, type ErrorCode } from "#http/pipeline/Errors.ts"
+import { errors, type ErrorCode } from "#http/pipeline/Errors.ts"
 
 /** Random texts, and texts that often break servers. */
 const Text = Schema.Union([
@@ -68,7 +68,7 @@ const Request = Schema.Struct({
   ])
 })
 
-const isCode = (code: string): code is ErrorCode => code in statusOf
+const isCode = (code: string): code is ErrorCode => code in errors
 
 /** Removes line breaks, which would end the request line or a header. */
 const line = (text: string) => text.replace(/[\r\n]/gu, "")

@@ -24,7 +24,7 @@ const isPlan = Schema.is(Schema.toEncoded(PlanDetails))
  */
 export const assertProblem = (reply: Reply, code: ErrorCode) => {
   const { body, headers, status, text } = reply
-  assert.strictEqual(status, statusOf[code], text)
+  assert.strictEqual(status, statusOf(code), text)
   if (!isBody(body)) return assert.fail(`This is no error body: ${text}`)
   assert.strictEqual(body.error.code, code, text)
   assert.strictEqual(headers["content-type"], "application/json")

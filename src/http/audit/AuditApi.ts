@@ -111,10 +111,10 @@ const bytes = Schema.Uint8Array.annotate({ description: "Hashes of 32 bytes each
   HttpApiSchema.asUint8Array({ contentType: "application/octet-stream" })
 )
 
-const unauthorized = errorBody(401, ["UNAUTHORIZED"])
-const invalid = errorBody(400, ["VALIDATION_ERROR"])
-const notFound = errorBody(404, ["NOT_FOUND"])
-const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
+const unauthorized = errorBody("UNAUTHORIZED")
+const invalid = errorBody("VALIDATION_ERROR")
+const notFound = errorBody("NOT_FOUND")
+const unavailable = errorBody("SERVICE_UNAVAILABLE")
 
 const eventsQuery = {
   from: Schema.optionalKey(
@@ -165,7 +165,7 @@ const events = HttpApiEndpoint.get("events", "/v1/audit/events", {
     text(ndjson, "One event per line, oldest first, up to the end of the log"),
     text(csv, "One event per row (RFC 4180), oldest first, up to the end of the log")
   ],
-  error: [invalid, errorBody(400, ["INVALID_VAT_ID"]), unauthorized, unavailable]
+  error: [invalid, errorBody("INVALID_VAT_ID"), unauthorized, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listAuditEvents",

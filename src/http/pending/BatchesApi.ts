@@ -88,7 +88,7 @@ const ResultLimit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500
 const cursor = Schema.optionalKey(Schema.String.annotate({ description: "next_cursor of the previous page" }))
 
 const params = { batch_id: Schema.String.annotate({ description: "Id of the batch" }) }
-const errors = [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
+const errors = [errorBody("NOT_FOUND"), ...authenticationErrors]
 
 const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   payload: [
@@ -110,13 +110,13 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   },
   success: Batch.pipe(HttpApiSchema.status(202)),
   error: [
-    errorBody(400, ["VALIDATION_ERROR"]),
-    errorBody(401, ["UNAUTHORIZED"]),
+    errorBody("VALIDATION_ERROR"),
+    errorBody("UNAUTHORIZED"),
     ...bodyRefusals,
-    errorBody(409, ["IDEMPOTENCY_IN_PROGRESS"]),
-    errorBody(422, ["IDEMPOTENCY_KEY_REUSED"]),
-    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-    errorBody(503, ["SERVICE_UNAVAILABLE"])
+    errorBody("IDEMPOTENCY_IN_PROGRESS"),
+    errorBody("IDEMPOTENCY_KEY_REUSED"),
+    errorBody("RATE_LIMIT_EXCEEDED"),
+    errorBody("SERVICE_UNAVAILABLE")
   ]
 }).annotateMerge(
   OpenApi.annotations({
@@ -133,7 +133,7 @@ const get = HttpApiEndpoint.get("get", "/v1/batches/:batch_id", {
   params,
   query: { wait: Schema.optionalKey(fromDigits(Wait)) },
   success: Batch,
-  error: [errorBody(400, ["VALIDATION_ERROR"]), ...errors]
+  error: [errorBody("VALIDATION_ERROR"), ...errors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "getBatch",
@@ -147,7 +147,7 @@ const get = HttpApiEndpoint.get("get", "/v1/batches/:batch_id", {
 const list = HttpApiEndpoint.get("list", "/v1/batches", {
   query: { limit: Schema.optionalKey(fromDigits(Limit)), cursor },
   success: BatchList,
-  error: [errorBody(400, ["VALIDATION_ERROR"]), ...authenticationErrors]
+  error: [errorBody("VALIDATION_ERROR"), ...authenticationErrors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listBatches",
@@ -166,7 +166,7 @@ const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", 
     text(ndjson, "One result per line. The last line is no result and has `end: true`"),
     text(csv, "One result per row (RFC 4180). The last row is no result and has the custom_id #end")
   ],
-  error: [errorBody(400, ["VALIDATION_ERROR"]), ...errors]
+  error: [errorBody("VALIDATION_ERROR"), ...errors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "listBatchResults",
@@ -182,7 +182,7 @@ const results = HttpApiEndpoint.get("results", "/v1/batches/:batch_id/results", 
 const cancel = HttpApiEndpoint.post("cancel", "/v1/batches/:batch_id/cancel", {
   params,
   success: Batch,
-  error: [errorBody(409, ["API_KEY_REPLACED"]), ...errors]
+  error: [errorBody("API_KEY_REPLACED"), ...errors]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "cancelBatch",

@@ -141,14 +141,14 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
       },
       success: [FinalValidation, PendingValidation.pipe(HttpApiSchema.status(202))],
       error: [
-        errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),
-        errorBody(402, ["PAYMENT_REQUIRED"]),
-        errorBody(409, ["IDEMPOTENCY_IN_PROGRESS"]),
+        errorBody("INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"),
+        errorBody("PAYMENT_REQUIRED"),
+        errorBody("IDEMPOTENCY_IN_PROGRESS"),
         ...bodyRefusals,
-        errorBody(422, ["QUALIFIED_CONFIRMATION_REFUSED", "IDEMPOTENCY_KEY_REUSED"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        errorBody(401, ["UNAUTHORIZED"]),
-        errorBody(503, ["SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE"])
+        errorBody("QUALIFIED_CONFIRMATION_REFUSED", "IDEMPOTENCY_KEY_REUSED"),
+        errorBody("RATE_LIMIT_EXCEEDED"),
+        errorBody("UNAUTHORIZED"),
+        errorBody("SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE")
       ]
     })
       // An unknown field is an error, because the service would otherwise silently ignore a misspelled field (rule 11).
@@ -169,7 +169,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
       params,
       query: { wait: Schema.optionalKey(fromDigits(Wait)) },
       success: [AnyValidation],
-      error: [errorBody(400, ["VALIDATION_ERROR"]), errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
+      error: [errorBody("VALIDATION_ERROR"), errorBody("NOT_FOUND"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getValidation",
@@ -184,7 +184,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     HttpApiEndpoint.get("list", "/v1/validations", {
       query: listQuery,
       success: ValidationList,
-      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...authenticationErrors]
+      error: [errorBody("VALIDATION_ERROR", "INVALID_VAT_ID"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listValidations",
@@ -198,7 +198,7 @@ export class PendingValidationsApi extends HttpApiGroup.make("pendingValidations
     HttpApiEndpoint.delete("cancel", "/v1/validations/:validation_id", {
       params,
       success: [AnyValidation],
-      error: [errorBody(404, ["NOT_FOUND"]), errorBody(409, ["API_KEY_REPLACED"]), ...authenticationErrors]
+      error: [errorBody("NOT_FOUND"), errorBody("API_KEY_REPLACED"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "cancelValidation",

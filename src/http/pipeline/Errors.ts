@@ -5,39 +5,92 @@ import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
-/** The HTTP status of each error code. */
-export const statusOf = {
-  VALIDATION_ERROR: 400,
-  INVALID_VAT_ID: 400,
-  INVALID_REQUESTER_VAT_ID: 400,
-  QUALIFIED_CONFIRMATION_UNSUPPORTED: 400,
-  DISPOSABLE_EMAIL: 400,
-  INVALID_TOKEN: 400,
-  TOKEN_EXPIRED: 400,
-  UNAUTHORIZED: 401,
-  PAYMENT_REQUIRED: 402,
-  NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
-  REQUEST_TIMEOUT: 408,
-  CONFLICT: 409,
-  API_KEY_NOT_CLAIMABLE: 409,
-  API_KEY_REPLACED: 409,
-  IDEMPOTENCY_IN_PROGRESS: 409,
-  RECEIPT_ERASED: 410,
-  PAYLOAD_TOO_LARGE: 413,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  QUALIFIED_CONFIRMATION_REFUSED: 422,
-  IDEMPOTENCY_KEY_REUSED: 422,
-  RATE_LIMIT_EXCEEDED: 429,
-  REQUEST_HEADER_FIELDS_TOO_LARGE: 431,
-  INTERNAL_ERROR: 500,
-  EVIDENCE_ALTERED: 500,
-  SOURCE_UNAVAILABLE: 503,
-  SERVICE_UNAVAILABLE: 503
+/** The HTTP status of each error code, and its meaning for callers, at any endpoint. */
+export const errors = {
+  VALIDATION_ERROR: [400, "The request is malformed, or a field is invalid; `details` names each field."],
+  INVALID_VAT_ID: [
+    400,
+    "The text is not in the format of a VAT ID of an EU member state or of Northern Ireland; no source was called."
+  ],
+  INVALID_REQUESTER_VAT_ID: [400, "`requester_vat_id` is required but missing, or it is not a well-formed German VAT ID."],
+  QUALIFIED_CONFIRMATION_UNSUPPORTED: [
+    400,
+    "The service issues no qualified confirmations for VAT IDs of this country; validate without company data."
+  ],
+  DISPOSABLE_EMAIL: [400, "The address belongs to a provider of disposable addresses."],
+  INVALID_TOKEN: [400, "The token of the mail is unknown or was already used."],
+  TOKEN_EXPIRED: [
+    400,
+    "The token of the mail has expired. A token that confirms an address is valid for 24 hours, one that sets a password for one hour."
+  ],
+  UNAUTHORIZED: [
+    401,
+    "The API key, token or password is missing or wrong, the email address is not confirmed, or the free validations without a key are used up."
+  ],
+  PAYMENT_REQUIRED: [
+    402,
+    "The monthly quota of the free plan is used up, or the request needs a paid plan; `details` has the plan's limit, the end of the month and a link to larger plans."
+  ],
+  NOT_FOUND: [404, "The path, or the key, receipt, validation or batch in it, does not exist or belongs to another caller."],
+  METHOD_NOT_ALLOWED: [405, "The path does not support this method; the header `Allow` lists the supported ones."],
+  REQUEST_TIMEOUT: [
+    408,
+    "The request did not arrive completely within 30 seconds, or less than 20 KiB of its body arrived in 5 seconds."
+  ],
+  CONFLICT: [
+    409,
+    "An account with this email address already exists, or the API key of a repeated registration has ended; the message says which."
+  ],
+  API_KEY_NOT_CLAIMABLE: [
+    409,
+    "The API key belongs to an account with a login, or another key of your account starts, or started, with the same 12 characters. The message says which."
+  ],
+  API_KEY_REPLACED: [
+    409,
+    "The API key was replaced by a rotation. It validates and reads until it expires, but changes nothing else."
+  ],
+  IDEMPOTENCY_IN_PROGRESS: [
+    409,
+    "An earlier request with the same `Idempotency-Key` is still in progress; repeat yours after `Retry-After` seconds to get the same answer."
+  ],
+  RECEIPT_ERASED: [
+    410,
+    "The personal data of the receipt was erased, after its retention period or on request; `details` has the proof that it was issued."
+  ],
+  PAYLOAD_TOO_LARGE: [413, "The body exceeds 16 KiB; the limit of a batch is 20 MiB."],
+  UNSUPPORTED_MEDIA_TYPE: [
+    415,
+    "The endpoint does not accept the media type of the body; send `application/json` or another type that the operation lists."
+  ],
+  QUALIFIED_CONFIRMATION_REFUSED: [
+    422,
+    "The BZSt refuses to confirm this VAT ID to this requester; the message contains the BZSt's status code. The request is not charged."
+  ],
+  IDEMPOTENCY_KEY_REUSED: [
+    422,
+    "The `Idempotency-Key` was used before, for a different request or for a registration more than 24 hours ago; use a new value for a new request."
+  ],
+  RATE_LIMIT_EXCEEDED: [
+    429,
+    "A limit is reached: calls per minute, the monthly quota of a paid plan, registrations, signups, failed logins, API keys or uploads in progress; retry after `Retry-After` seconds."
+  ],
+  REQUEST_HEADER_FIELDS_TOO_LARGE: [431, "The path and the headers together exceed 32 KiB."],
+  INTERNAL_ERROR: [500, "A fault of the service; report the `request_id` to the operator."],
+  EVIDENCE_ALTERED: [
+    500,
+    "The stored evidence differs from the signed evidence, so it is not served; report the `request_id` to the operator."
+  ],
+  SOURCE_UNAVAILABLE: [503, "No source is available. This says nothing about the VAT ID; retry after `Retry-After` seconds."],
+  SERVICE_UNAVAILABLE: [
+    503,
+    "The database is unreachable, the service is overloaded or stopping, it reads its maximum of uploads, the event to prove is not signed yet, or a PDF cannot be created now; retry after `Retry-After` seconds."
+  ]
 } as const
 
-export type ErrorCode = keyof typeof statusOf
-export const codes = Struct.keys(statusOf)
+export type ErrorCode = keyof typeof errors
+export const codes = Struct.keys(errors)
+
+export const statusOf = <Code extends ErrorCode>(code: Code): (typeof errors)[Code][0] => errors[code][0]
 
 /** One invalid field and the reason. */
 export const FieldError = Schema.Struct({ field: Schema.String, message: Schema.String })
@@ -89,17 +142,20 @@ export const bodyWith = <const Codes extends ReadonlyArray<ErrorCode>>(codes: Co
   })
 
 /**
- * Returns the schema of an error response, for the declaration of an endpoint. `codes` are the error codes that the endpoint returns
- * with the HTTP status `status`.
+ * Returns the schema of the error responses of an endpoint that have one HTTP status. `codes` are the codes that the endpoint returns
+ * with this status.
  */
-export const errorBody = <const Codes extends ReadonlyArray<ErrorCode>>(status: number, codes: Codes) =>
-  bodyWith(codes).annotate({ httpApiStatus: status, description: codes.join(", ") })
+export const errorBody = <const Code extends ErrorCode>(code: Code, ...more: ReadonlyArray<CodeWith<(typeof errors)[Code][0]>>) =>
+  bodyWith([code, ...more]).annotate({ httpApiStatus: statusOf(code), description: [code, ...more].join(", ") })
+
+/** The codes with an HTTP status. */
+type CodeWith<Status> = { [Code in ErrorCode]: (typeof errors)[Code][0] extends Status ? Code : never }[ErrorCode]
 
 /** The errors of every endpoint with a request body: too large, or an unsupported media type. */
-export const bodyRefusals = [errorBody(413, ["PAYLOAD_TOO_LARGE"]), errorBody(415, ["UNSUPPORTED_MEDIA_TYPE"])] as const
+export const bodyRefusals = [errorBody("PAYLOAD_TOO_LARGE"), errorBody("UNSUPPORTED_MEDIA_TYPE")] as const
 
 /** The errors of every endpoint that authenticates its caller. */
-export const authenticationErrors = [errorBody(401, ["UNAUTHORIZED"]), errorBody(503, ["SERVICE_UNAVAILABLE"])] as const
+export const authenticationErrors = [errorBody("UNAUTHORIZED"), errorBody("SERVICE_UNAVAILABLE")] as const
 
 export interface Problem {
   readonly code: ErrorCode
@@ -114,7 +170,7 @@ const encodeBody = Schema.encodeSync(bodyWith(codes))
 const partsOf = ({ code, details, message, retryAfterSeconds }: Problem, requestId: string) => {
   const headers: Record<string, string> = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
   const json = encodeBody({ error: { code, message, request_id: requestId, ...(details === undefined ? {} : { details }) } })
-  return { status: statusOf[code], headers, json }
+  return { status: statusOf(code), headers, json }
 }
 
 /** Errors of requests that Node's HTTP server rejects before they reach the router. */

@@ -50,5 +50,5 @@ interface Refused {
 export const receiptLinkPage = ({ language, problem, requestId }: Refused, sha256Hex: Sha256) => {
   const { code, retryAfterSeconds } = problem
   const { text, title } = texts[language][outcomeOf(code)]
-  return OutcomePage.respond({ status: statusOf[code], language, title, text, requestId, retryAfterSeconds }, sha256Hex)
+  return OutcomePage.respond({ status: statusOf(code), language, title, text, requestId, retryAfterSeconds }, sha256Hex)
 }

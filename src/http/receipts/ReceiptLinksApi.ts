@@ -64,7 +64,7 @@ const RevokedLink = Schema.Struct({ message: Schema.String }).annotate({
   description: "The link is revoked"
 })
 
-const ofReceipt = [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
+const ofReceipt = [errorBody("NOT_FOUND"), ...authenticationErrors]
 
 const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:receipt_id/links", {
   params: { receipt_id },
@@ -72,10 +72,10 @@ const create = HttpApiEndpoint.post("create", "/v1/qualified-confirmations/:rece
   success: CreatedLink.pipe(HttpApiSchema.status(201)),
   error: [
     ...bodyRefusals,
-    errorBody(400, ["VALIDATION_ERROR"]),
-    errorBody(409, ["API_KEY_REPLACED"]),
-    errorBody(410, ["RECEIPT_ERASED"]),
-    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+    errorBody("VALIDATION_ERROR"),
+    errorBody("API_KEY_REPLACED"),
+    errorBody("RECEIPT_ERASED"),
+    errorBody("RATE_LIMIT_EXCEEDED"),
     ...ofReceipt
   ]
 }).annotateMerge(
@@ -104,7 +104,7 @@ const list = HttpApiEndpoint.get("list", "/v1/qualified-confirmations/:receipt_i
 const revoke = HttpApiEndpoint.delete("revoke", "/v1/qualified-confirmations/:receipt_id/links/:link_id", {
   params: { receipt_id, link_id: linkId },
   success: RevokedLink,
-  error: [errorBody(409, ["API_KEY_REPLACED"]), ...ofReceipt]
+  error: [errorBody("API_KEY_REPLACED"), ...ofReceipt]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "revokeReceiptLink",
@@ -137,11 +137,11 @@ const open = HttpApiEndpoint.get("open", `${openPath}/:token`, {
     )
   ],
   error: [
-    errorBody(400, ["VALIDATION_ERROR"]),
-    errorBody(404, ["NOT_FOUND"]),
-    errorBody(410, ["RECEIPT_ERASED"]),
-    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-    errorBody(503, ["SERVICE_UNAVAILABLE"]),
+    errorBody("VALIDATION_ERROR"),
+    errorBody("NOT_FOUND"),
+    errorBody("RECEIPT_ERASED"),
+    errorBody("RATE_LIMIT_EXCEEDED"),
+    errorBody("SERVICE_UNAVAILABLE"),
     ...[404, 410, 429, 503].map((status) => refusal.pipe(HttpApiSchema.status(status)))
   ]
 }).annotateMerge(

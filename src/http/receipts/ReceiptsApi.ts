@@ -61,12 +61,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
           HttpApiSchema.asUint8Array({ contentType: "application/pdf" })
         )
       ],
-      error: [
-        errorBody(404, ["NOT_FOUND"]),
-        errorBody(410, ["RECEIPT_ERASED"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        ...authenticationErrors
-      ]
+      error: [errorBody("NOT_FOUND"), errorBody("RECEIPT_ERASED"), errorBody("RATE_LIMIT_EXCEEDED"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "getQualifiedConfirmation",
@@ -80,7 +75,7 @@ export class ReceiptsApi extends HttpApiGroup.make("receipts")
     HttpApiEndpoint.get("list", "/v1/qualified-confirmations", {
       query: listQuery,
       success: ReceiptList,
-      error: [errorBody(400, ["VALIDATION_ERROR", "INVALID_VAT_ID"]), ...authenticationErrors]
+      error: [errorBody("VALIDATION_ERROR", "INVALID_VAT_ID"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "listQualifiedConfirmations",

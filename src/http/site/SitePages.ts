@@ -93,7 +93,7 @@ const makeValidateForm = Effect.gen(function* () {
     const refuse = Effect.fnUntraced(function* (problem: Errors.Problem) {
       if (!prefersPage(request.headers["accept"])) return yield* Errors.toResponse(problem)
       const { code, message, retryAfterSeconds } = problem
-      const status = Errors.statusOf[code]
+      const status = Errors.statusOf(code)
       const wait = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }
       return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
     })

@@ -47,7 +47,7 @@ export const SourceStatusReport = Schema.Struct({
 }).annotate({ identifier: "SourceStatus", description: "The sources as this replica observes them" })
 
 /** The error for headers that are too long. It is the only error that a request without body and parameters can cause. */
-const tooLong = errorBody(431, ["REQUEST_HEADER_FIELDS_TOO_LARGE"])
+const tooLong = errorBody("REQUEST_HEADER_FIELDS_TOO_LARGE")
 
 export class SystemApi extends HttpApiGroup.make("system")
   .add(

@@ -117,13 +117,13 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
   headers: { "idempotency-key": IdempotencyKeyHeader.header },
   success: HttpApiSchema.WithHeaders(ValidationResult, { warning: Schema.optionalKey(Schema.String) }),
   error: [
-    errorBody(400, ["INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"]),
-    errorBody(401, ["UNAUTHORIZED"]),
-    errorBody(402, ["PAYMENT_REQUIRED"]),
-    errorBody(409, ["IDEMPOTENCY_IN_PROGRESS"]),
-    errorBody(422, ["QUALIFIED_CONFIRMATION_REFUSED", "IDEMPOTENCY_KEY_REUSED"]),
-    errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-    errorBody(503, ["SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE"])
+    errorBody("INVALID_VAT_ID", "INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"),
+    errorBody("UNAUTHORIZED"),
+    errorBody("PAYMENT_REQUIRED"),
+    errorBody("IDEMPOTENCY_IN_PROGRESS"),
+    errorBody("QUALIFIED_CONFIRMATION_REFUSED", "IDEMPOTENCY_KEY_REUSED"),
+    errorBody("RATE_LIMIT_EXCEEDED"),
+    errorBody("SOURCE_UNAVAILABLE", "SERVICE_UNAVAILABLE")
   ]
 }).annotateMerge(
   OpenApi.annotations({

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Predicate } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
-import { statusOf } from "#http/pipeline/Errors.ts"
+import { errors } from "#http/pipeline/Errors.ts"
 import { described, json, namedOperations, operations } from "#test/support/Description.ts"
 
 /** Returns all objects within a value, with their paths. */
@@ -47,7 +47,7 @@ it.each(namedOperations)(
       const lines = description.split("\n")
       for (const line of lines) assert.match(line, /^- `[A-Z_]+`: .+\.$/u, status)
       for (const [, code] of description.matchAll(/^- `([A-Z_]+)`/gmu)) {
-        assert.strictEqual(Object.entries(statusOf).find(([one]) => one === code)?.[1], Number(status), code)
+        assert.strictEqual(Object.entries(errors).find(([one]) => one === code)?.[1][0], Number(status), code)
       }
     }
   }
@@ -56,11 +56,11 @@ it.each(namedOperations)(
 it("one schema component defines the error body with all error codes, and the introduction explains each code", () => {
   assert.containSubset(described.components.schemas["Error"], {
     properties: {
-      error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(statusOf) } } }
+      error: { required: ["code", "message", "request_id"], properties: { code: { "x-extensible-enum": Object.keys(errors) } } }
     },
     required: ["error"]
   })
-  for (const [code, status] of Object.entries(statusOf)) {
+  for (const [code, [status]] of Object.entries(errors)) {
     assert.match(described.info.description, new RegExp(`^\\| ${status} \\| \`${code}\` \\| .+\\. \\|$`, "mu"))
   }
 })

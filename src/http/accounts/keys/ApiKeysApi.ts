@@ -54,12 +54,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.post("create", "/v1/auth/api-keys", {
       payload: NewApiKey,
       success: CreatedKey.pipe(HttpApiSchema.status(201)),
-      error: [
-        ...bodyRefusals,
-        errorBody(400, ["VALIDATION_ERROR"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        ...authenticationErrors
-      ]
+      error: [...bodyRefusals, errorBody("VALIDATION_ERROR"), errorBody("RATE_LIMIT_EXCEEDED"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "createApiKey",
@@ -84,10 +79,10 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
       success: ListedKey,
       error: [
         ...bodyRefusals,
-        errorBody(400, ["VALIDATION_ERROR"]),
-        errorBody(404, ["NOT_FOUND"]),
-        errorBody(409, ["API_KEY_NOT_CLAIMABLE"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        errorBody("VALIDATION_ERROR"),
+        errorBody("NOT_FOUND"),
+        errorBody("API_KEY_NOT_CLAIMABLE"),
+        errorBody("RATE_LIMIT_EXCEEDED"),
         ...authenticationErrors
       ]
     }).annotateMerge(
@@ -106,7 +101,7 @@ export class ApiKeysApi extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.delete("revoke", "/v1/auth/api-keys/:id", {
       params: { id: Schema.String.annotate({ description: "The first 12 characters of the key", examples: ["svc_live_HUX"] }) },
       success: RevokedKey,
-      error: [errorBody(404, ["NOT_FOUND"]), ...authenticationErrors]
+      error: [errorBody("NOT_FOUND"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "revokeApiKey",

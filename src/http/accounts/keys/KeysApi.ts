@@ -41,9 +41,9 @@ export class KeysApi extends HttpApiGroup.make("keys")
       success: RotatedKey.pipe(HttpApiSchema.status(201)),
       error: [
         ...bodyRefusals,
-        errorBody(400, ["VALIDATION_ERROR"]),
-        errorBody(409, ["API_KEY_REPLACED"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        errorBody("VALIDATION_ERROR"),
+        errorBody("API_KEY_REPLACED"),
+        errorBody("RATE_LIMIT_EXCEEDED"),
         ...authenticationErrors
       ]
     }).annotateMerge(
@@ -59,7 +59,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
   .add(
     HttpApiEndpoint.delete("revokeSelf", "/v1/keys/self", {
       success: RevokedKey,
-      error: [errorBody(409, ["API_KEY_REPLACED"]), ...authenticationErrors]
+      error: [errorBody("API_KEY_REPLACED"), ...authenticationErrors]
     }).annotateMerge(
       OpenApi.annotations({
         identifier: "revokeOwnApiKey",

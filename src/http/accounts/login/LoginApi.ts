@@ -28,11 +28,11 @@ export class LoginApi extends HttpApiGroup.make("login")
       payload: Login,
       success: LoggedIn,
       error: [
-        errorBody(400, ["VALIDATION_ERROR"]),
+        errorBody("VALIDATION_ERROR"),
         ...bodyRefusals,
-        errorBody(401, ["UNAUTHORIZED"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        errorBody(503, ["SERVICE_UNAVAILABLE"])
+        errorBody("UNAUTHORIZED"),
+        errorBody("RATE_LIMIT_EXCEEDED"),
+        errorBody("SERVICE_UNAVAILABLE")
       ]
     }).annotateMerge(
       OpenApi.annotations({

@@ -8,8 +8,8 @@ import { LoggedIn } from "#http/accounts/login/LoginApi.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import * as MediaTypes from "#http/wire/MediaTypes.ts"
 
-const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
-const tooMany = errorBody(429, ["RATE_LIMIT_EXCEEDED"])
+const unavailable = errorBody("SERVICE_UNAVAILABLE")
+const tooMany = errorBody("RATE_LIMIT_EXCEEDED")
 
 const newPassword = NewPassword.annotate({
   description: "8 to 256 characters; the most common passwords are refused",
@@ -42,7 +42,7 @@ const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-
     })
   }).annotate({ title: "PasswordResetRequest" }),
   success: Requested.pipe(HttpApiSchema.status(202)),
-  error: [errorBody(400, ["VALIDATION_ERROR"]), ...bodyRefusals, tooMany, unavailable]
+  error: [errorBody("VALIDATION_ERROR"), ...bodyRefusals, tooMany, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "requestPasswordReset",
@@ -55,7 +55,7 @@ const request = HttpApiEndpoint.post("requestPasswordReset", "/v1/auth/password-
 const show = HttpApiEndpoint.get("showPasswordReset", "/v1/auth/password-reset", {
   query: { token },
   success: MediaTypes.page("A page with a form for the new password"),
-  error: errorBody(400, ["VALIDATION_ERROR"])
+  error: errorBody("VALIDATION_ERROR")
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "showPasswordReset",
@@ -69,7 +69,7 @@ const reset = HttpApiEndpoint.post("resetPassword", "/v1/auth/password-reset/con
   payload: [Reset, Reset.pipe(HttpApiSchema.asFormUrlEncoded())],
   success: [Changed, page],
   error: [
-    errorBody(400, ["INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"]),
+    errorBody("INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"),
     page.pipe(HttpApiSchema.status(400)),
     ...bodyRefusals,
     tooMany,
@@ -92,7 +92,7 @@ const change = HttpApiEndpoint.post("changePassword", "/v1/auth/password", {
     new_password: newPassword
   }).annotate({ title: "PasswordChange" }),
   success: LoggedIn,
-  error: [errorBody(400, ["VALIDATION_ERROR"]), ...bodyRefusals, errorBody(401, ["UNAUTHORIZED"]), tooMany, unavailable]
+  error: [errorBody("VALIDATION_ERROR"), ...bodyRefusals, errorBody("UNAUTHORIZED"), tooMany, unavailable]
 }).annotateMerge(
   OpenApi.annotations({
     identifier: "changePassword",

@@ -37,7 +37,7 @@ export const layer = HttpApiBuilder.group(
         onSuccess: () => Effect.succeed(PasswordPage.respond({ ...page, status: 200, outcome: "changed" }, sha256Hex)),
         onFailure: Effect.fnUntraced(function* (failure) {
           const { code, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
-          const result = { status: Errors.statusOf[code], outcome: outcomeOf[failure._tag], retryAfterSeconds }
+          const result = { status: Errors.statusOf(code), outcome: outcomeOf[failure._tag], retryAfterSeconds }
           return PasswordPage.respond({ ...page, ...result }, sha256Hex)
         })
       })

@@ -57,12 +57,12 @@ export class RegistrationApi extends HttpApiGroup.make("registration")
       headers: { "idempotency-key": idempotencyHeader },
       success: Registered.pipe(HttpApiSchema.status(201)),
       error: [
-        errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
+        errorBody("VALIDATION_ERROR", "DISPOSABLE_EMAIL"),
         ...bodyRefusals,
-        errorBody(409, ["CONFLICT", "IDEMPOTENCY_IN_PROGRESS"]),
-        errorBody(422, ["IDEMPOTENCY_KEY_REUSED"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
-        errorBody(503, ["SERVICE_UNAVAILABLE"])
+        errorBody("CONFLICT", "IDEMPOTENCY_IN_PROGRESS"),
+        errorBody("IDEMPOTENCY_KEY_REUSED"),
+        errorBody("RATE_LIMIT_EXCEEDED"),
+        errorBody("SERVICE_UNAVAILABLE")
       ]
     }).annotateMerge(
       OpenApi.annotations({

@@ -7,7 +7,7 @@ import { bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import * as MediaTypes from "#http/wire/MediaTypes.ts"
 
-const unavailable = errorBody(503, ["SERVICE_UNAVAILABLE"])
+const unavailable = errorBody("SERVICE_UNAVAILABLE")
 
 const Signup = Schema.Struct({
   email: EmailAddress.annotate({
@@ -47,7 +47,7 @@ const token = {
 const page = MediaTypes.page("The result as a page")
 const verified = [Verified, page] as const
 const tokenErrors = [
-  errorBody(400, ["INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"]),
+  errorBody("INVALID_TOKEN", "TOKEN_EXPIRED", "VALIDATION_ERROR"),
   page.pipe(HttpApiSchema.status(400)),
   unavailable,
   page.pipe(HttpApiSchema.status(503))
@@ -62,10 +62,10 @@ export class SignupApi extends HttpApiGroup.make("signup")
       payload: Signup,
       success: SignedUp.pipe(HttpApiSchema.status(201)),
       error: [
-        errorBody(400, ["VALIDATION_ERROR", "DISPOSABLE_EMAIL"]),
+        errorBody("VALIDATION_ERROR", "DISPOSABLE_EMAIL"),
         ...bodyRefusals,
-        errorBody(409, ["CONFLICT"]),
-        errorBody(429, ["RATE_LIMIT_EXCEEDED"]),
+        errorBody("CONFLICT"),
+        errorBody("RATE_LIMIT_EXCEEDED"),
         unavailable
       ]
     }).annotateMerge(

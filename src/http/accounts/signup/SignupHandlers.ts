@@ -48,7 +48,7 @@ export const layer = HttpApiBuilder.group(
           const { code, retryAfterSeconds }: Errors.Problem = yield* FailureResponses.problemOf(failure)
           const outcome = outcomeOf[failure._tag]
           return VerificationPage.respond(
-            { status: Errors.statusOf[code], language, outcome, requestId, retryAfterSeconds },
+            { status: Errors.statusOf(code), language, outcome, requestId, retryAfterSeconds },
             sha256Hex
           )
         })
