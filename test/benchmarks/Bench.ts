@@ -28,7 +28,7 @@ import {
 import { CliError, Command, Flag } from "effect/cli"
 import { SecureRandom } from "effect/crypto"
 import { resolve } from "node:path"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Checkout from "#test/benchmarks/Checkout.ts"
 import * as Machine from "#test/benchmarks/Machine.ts"

@@ -1,6 +1,6 @@
 /** Response bodies that handlers build by hand have exactly the fields of their schemas. */
 import { Effect, Schema } from "effect"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { Health, SourceStatusReport } from "#http/system/SystemApi.ts"
 import { UsageReport } from "#http/callers/UsageApi.ts"
 import { ValidationResult } from "#http/validation/ValidationApi.ts"

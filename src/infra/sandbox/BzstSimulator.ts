@@ -20,15 +20,8 @@ type Bestaetigungsabfrage = typeof Bestaetigungsabfrage.Type
 
 const decode = Schema.decodeUnknownOption(Bestaetigungsabfrage)
 
-/**
- * Parses the body of `POST /v1/abfrage`. `mayCompare` counts the query. It returns false if the session has exceeded its maximum
- * of qualified queries.
- */
-export const readQuery = (
-  body: string,
-  settings: Settings,
-  mayCompare: (requester: string, qualified: boolean) => boolean
-): Question =>
+/** Parses the body of `POST /v1/abfrage`. */
+export const readQuery = (body: string, settings: Settings): Question =>
   Option.match(decode(body), {
     onNone: () => refused("evatr-0007", null, null, undefined),
     onSome: (query) => {
@@ -42,7 +35,7 @@ export const readQuery = (
             requester,
             vatId,
             isAccepted: true,
-            answer: (stamp, code) => answer(vatId, query, stamp, code, () => mayCompare(requester, isQualified(query)))
+            answer: (stamp, code) => answer(vatId, query, stamp, code)
           }
         : refused(status ?? "evatr-0012", target, requester, vatId)
     }
@@ -81,15 +74,8 @@ const exactly = (vatId: string): Option.Option<VatId> =>
 
 const isQualified = (query: Bestaetigungsabfrage): boolean => Boolean(query.firmenname) && Boolean(query.ort)
 
-const answer = (
-  vatId: VatId,
-  query: Bestaetigungsabfrage,
-  stamp: Stamp,
-  code: string | undefined,
-  mayCompare: () => boolean
-): Reply => {
+const answer = (vatId: VatId, query: Bestaetigungsabfrage, stamp: Stamp, code: string | undefined): Reply => {
   if (code !== undefined && code !== "evatr-0000") return statusReply(code, stamp, datesOf(vatId, code))
-  if (!mayCompare()) return statusReply("evatr-0008", stamp)
   if (isQualified(query)) return statusReply("evatr-0000", stamp, comparison(vatId, query))
   const asksToCompare = Boolean(query.firmenname) || Boolean(query.strasse) || Boolean(query.plz) || Boolean(query.ort)
   return statusReply(asksToCompare ? "evatr-0003" : "evatr-0000", stamp)

@@ -1,12 +1,9 @@
-/** The sandbox's controls (faults, settings, journal), for tests in this process and for users over HTTP. */
+/** The sandbox's controls (faults and settings), for tests in this process and for users over HTTP. */
 import { Effect, Ref, Schema, SchemaIssue, Struct } from "effect"
-import { SourceName } from "#domain/vat/Verdict.ts"
 import type { Decider } from "#infra/sandbox/FaultDecider.ts"
 import { Fault } from "#infra/sandbox/Fault.ts"
 import { faultsMax, type FaultScript } from "#infra/sandbox/FaultScript.ts"
-import type { Journal } from "#infra/sandbox/Journal.ts"
 import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import type { Sessions } from "#infra/sandbox/Sessions.ts"
 import { initialSettings, Settings } from "#infra/sandbox/Settings.ts"
 import { json, type Reply } from "#infra/sandbox/Simulator.ts"
 
@@ -22,9 +19,6 @@ const SomeSettings = Settings.mapFields(Struct.map(Schema.optionalKey))
 /** The settings to change. Omitted settings stay unchanged. */
 export type SomeSettings = typeof SomeSettings.Type
 const decodeSettings = Schema.decodeUnknownEffect(Schema.fromJsonString(SomeSettings), strict)
-
-const JournalQuery = Schema.Struct({ source: Schema.optionalKey(SourceName), vat_id: Schema.optionalKey(Schema.String) })
-const decodeJournalQuery = Schema.decodeUnknownEffect(JournalQuery, strict)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -49,9 +43,7 @@ const error = (status: number, code: string, message: string): Reply => json(sta
 /** The parts of the sandbox that its user can control. A reset restores `firstSettings`. */
 export interface Parts {
   readonly script: FaultScript
-  readonly journal: Journal
   readonly decider: Decider
-  readonly sessions: Sessions
   readonly settings: Ref.Ref<Settings>
   readonly firstSettings: Settings
 }
@@ -60,22 +52,12 @@ export interface Parts {
 export interface ControlRequest {
   readonly method: string
   readonly path: string
-  readonly query: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** Clears the faults, the journal and all counters, and restores the first settings. */
+/** Clears the faults and the counters of flaky magic numbers, and restores the first settings. */
 export const reset = (parts: Parts): Effect.Effect<void> =>
-  Effect.all(
-    [
-      parts.script.replace([], 1),
-      parts.decider.clear,
-      parts.sessions.clear,
-      parts.journal.clear,
-      Ref.set(parts.settings, parts.firstSettings)
-    ],
-    { discard: true }
-  )
+  Effect.all([parts.script.replace([], 1), parts.decider.clear, Ref.set(parts.settings, parts.firstSettings)], { discard: true })
 
 /** Changes some settings and returns all settings. */
 export const configure = (parts: Parts, some: SomeSettings): Effect.Effect<Settings> =>
@@ -101,13 +83,6 @@ const patchSettings: Route = (parts, request) =>
     Effect.catchTag("SchemaError", (failure) => Effect.succeed(refusal(failure)))
   )
 
-const getJournal: Route = (parts, request) =>
-  decodeJournalQuery(request.query).pipe(
-    Effect.flatMap(({ source, vat_id }) => parts.journal.view({ source, vatId: vat_id })),
-    Effect.map(done),
-    Effect.catchTag("SchemaError", (failure) => Effect.succeed(refusal(failure)))
-  )
-
 const magicTable = {
   magic_numbers: [...magicNumbers].map(([ending, { meaning }]) => ({ ending, example: vatIdEnding("DE", ending), meaning }))
 }
@@ -123,15 +98,11 @@ const routes: ReadonlyMap<string, Readonly<Record<string, Route>>> = new Map([
     }
   ],
   ["/sandbox/settings", { GET: (parts: Parts) => Effect.map(Ref.get(parts.settings), done), PATCH: patchSettings }],
-  [
-    "/sandbox/journal",
-    { GET: getJournal, DELETE: (parts: Parts) => Effect.andThen(parts.journal.clear, Effect.succeed(done({ cleared: true }))) }
-  ],
   ["/sandbox/reset", { POST: (parts: Parts) => Effect.andThen(reset(parts), Effect.succeed(done({ reset: true }))) }]
 ])
 
 /**
- * Answers a request to the sandbox itself. An invalid body or query gets 400, an unknown path 404, a wrong method 405.
+ * Answers a request to the sandbox itself. An invalid body gets 400, an unknown path 404, a wrong method 405.
  * `endpoints` are the endpoints of the simulated sources, e.g. `POST /app/v1/abfrage`; `GET /sandbox` lists them, too.
  */
 export const answer = (parts: Parts, request: ControlRequest, endpoints: ReadonlyArray<string>): Effect.Effect<Reply> => {

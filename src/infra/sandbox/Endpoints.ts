@@ -1,7 +1,6 @@
 /** The endpoints of both simulated sources, at the paths of the real sources. */
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import * as Bzst from "#infra/sandbox/BzstSimulator.ts"
-import type { Sessions } from "#infra/sandbox/Sessions.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question, Reply, Stamp } from "#infra/sandbox/Simulator.ts"
 import * as Vies from "#infra/sandbox/ViesSimulator.ts"
@@ -34,30 +33,26 @@ const bzstProbe = (answer: (settings: Settings) => Reply): Endpoint => ({
 })
 
 /** The endpoints by method and path, e.g. `POST /app/v1/abfrage`. */
-export const make = (sessions: Sessions): ReadonlyMap<string, Endpoint> =>
-  new Map<string, Endpoint>([
-    [`POST ${viesPath}/check-vat-number`, { _tag: "Check", source: "vies", read: Vies.readCheck }],
-    [`POST ${viesPath}/check-vat-test-service`, { _tag: "TestService", source: "vies", answer: Vies.answerTestService }],
-    [
-      `GET ${viesPath}/check-status`,
-      {
-        _tag: "Probe",
-        source: "vies",
-        answer: (_, settings) => Vies.answerStatus(settings),
-        error: (_, code) => Vies.errorReply(code)
-      }
-    ],
-    [
-      `POST ${bzstPath}/v1/abfrage`,
-      {
-        _tag: "Check",
-        source: "bzst",
-        read: (body, settings) =>
-          Bzst.readQuery(body, settings, (requester, qualified) =>
-            sessions.admit(requester, qualified, settings.bzst_qualified_max)
-          )
-      }
-    ],
-    [`GET ${bzstPath}/v1/info/eu_mitgliedstaaten`, bzstProbe(Bzst.answerMemberStates)],
-    [`GET ${bzstPath}/v1/info/statusmeldungen`, bzstProbe(Bzst.answerMessages)]
-  ])
+export const endpoints: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
+  [`POST ${viesPath}/check-vat-number`, { _tag: "Check", source: "vies", read: Vies.readCheck }],
+  [`POST ${viesPath}/check-vat-test-service`, { _tag: "TestService", source: "vies", answer: Vies.answerTestService }],
+  [
+    `GET ${viesPath}/check-status`,
+    {
+      _tag: "Probe",
+      source: "vies",
+      answer: (_, settings) => Vies.answerStatus(settings),
+      error: (_, code) => Vies.errorReply(code)
+    }
+  ],
+  [
+    `POST ${bzstPath}/v1/abfrage`,
+    {
+      _tag: "Check",
+      source: "bzst",
+      read: Bzst.readQuery
+    }
+  ],
+  [`GET ${bzstPath}/v1/info/eu_mitgliedstaaten`, bzstProbe(Bzst.answerMemberStates)],
+  [`GET ${bzstPath}/v1/info/statusmeldungen`, bzstProbe(Bzst.answerMessages)]
+])

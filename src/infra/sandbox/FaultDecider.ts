@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
 import type { Behaviour } from "#infra/sandbox/Fault.ts"
 import type { FaultScript } from "#infra/sandbox/FaultScript.ts"
-import type { Call, DecidedBy } from "#infra/sandbox/Journal.ts"
+import type { DecidedBy } from "#infra/sandbox/Observer.ts"
 import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question } from "#infra/sandbox/Simulator.ts"
@@ -44,12 +44,12 @@ export const make = (script: FaultScript) =>
     }
 
     return {
-      decide: (source: SourceName, question: Question, settings: Settings, concurrent: Call["concurrent"]): Decision => {
+      decide: (source: SourceName, question: Question, settings: Settings): Decision => {
         const memberState = question.vatId?.memberState.prefix
         const scripted = script.next({ source, probe: false, memberState, vatId: question.vatId?.value })
         if (scripted !== undefined) return { by: "script", behaviour: scripted }
         if (!question.isAccepted) return { by: "request", behaviour: {} }
-        const code = source === "vies" ? viesSetting(settings, memberState, concurrent) : bzstSetting(settings, memberState)
+        const code = source === "vies" ? viesSetting(settings, memberState) : bzstSetting(settings, memberState)
         return code === undefined ? ofMagicNumber(source, question) : { by: "settings", behaviour: { code } }
       },
       clear: Effect.sync(() => failed.clear())
@@ -57,11 +57,9 @@ export const make = (script: FaultScript) =>
   })
 export type Decider = Effect.Success<ReturnType<typeof make>>
 
-const viesSetting = (settings: Settings, memberState: string | undefined, concurrent: Call["concurrent"]): string | undefined => {
+const viesSetting = (settings: Settings, memberState: string | undefined): string | undefined => {
   if (!settings.vies_available) return "SERVICE_UNAVAILABLE"
-  if (settings.vies_unavailable_member_states.some((prefix) => prefix === memberState)) return "MS_UNAVAILABLE"
-  if (concurrent.source > settings.vies_concurrent_max) return "GLOBAL_MAX_CONCURRENT_REQ"
-  return concurrent.memberState > settings.vies_member_state_concurrent_max ? "MS_MAX_CONCURRENT_REQ" : undefined
+  return settings.vies_unavailable_member_states.some((prefix) => prefix === memberState) ? "MS_UNAVAILABLE" : undefined
 }
 
 /**

@@ -122,7 +122,7 @@ export const httpError = (status: number, retryAfterSeconds: number | undefined)
     : { ...reply, headers: { ...reply.headers, "retry-after": String(retryAfterSeconds) } }
 }
 
-/** Returns the outcome that the journal shows for a broken exchange; undefined if the source answers. */
+/** Returns the outcome that an observer gets for a broken exchange; undefined if the source answers. */
 export const brokenOutcome = (behaviour: Behaviour): string | undefined =>
   behaviour.breakage ?? (behaviour.httpStatus === undefined ? undefined : `HTTP ${behaviour.httpStatus}`)
 

@@ -12,8 +12,6 @@ import * as SandboxHandler from "#infra/sandbox/SandboxHandler.ts"
 import * as Endpoints from "#infra/sandbox/Endpoints.ts"
 import type { Fault } from "#infra/sandbox/Fault.ts"
 import * as FaultScript from "#infra/sandbox/FaultScript.ts"
-import * as Journal from "#infra/sandbox/Journal.ts"
-import * as Sessions from "#infra/sandbox/Sessions.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 
 /** The sandbox could not listen, usually because the port is in use. */
@@ -41,7 +39,7 @@ export class Sandbox extends Context.Service<
     readonly port: number
     readonly viesBaseUrl: string
     readonly bzstBaseUrl: string
-    /** Base URL of the controls: `/faults`, `/settings`, `/journal`, `/magic-numbers`, `/reset`. */
+    /** Base URL of the controls: `/faults`, `/settings`, `/magic-numbers`, `/reset`. */
     readonly controlBaseUrl: string
     /**
      * Replaces all scripted faults. An empty list removes all faults. The same `seed` makes `probability` select the same calls
@@ -50,12 +48,7 @@ export class Sandbox extends Context.Service<
     readonly script: (faults: ReadonlyArray<Fault>, seed?: number) => Effect.Effect<void>
     /** Changes some of the settings. */
     readonly configure: (some: Control.SomeSettings) => Effect.Effect<Settings>
-    /** Returns the number of checks received, without probes. `filter` limits the number to one source or one VAT ID. */
-    readonly checks: (filter?: Journal.Filter) => Effect.Effect<number>
-    readonly journal: (filter?: Journal.Filter) => Effect.Effect<Journal.JournalView>
-    /** Waits until the journal meets the condition, e.g. until a hanging request has arrived. */
-    readonly until: (condition: (journal: Journal.JournalView) => boolean) => Effect.Effect<void>
-    /** Clears faults, counters and journal, and restores the first settings. */
+    /** Clears faults and counters, and restores the first settings. */
     readonly reset: Effect.Effect<void>
   }
 >()("vatproof/infra/sandbox/Sandbox") {}
@@ -89,16 +82,13 @@ export const make = (options: Options): Effect.Effect<Sandbox["Service"], Sandbo
   Effect.gen(function* () {
     const firstSettings = Control.settingsOf(options.germanTargetsAdmitted)
     const script = yield* FaultScript.make
-    const journal = yield* Journal.make
     const parts: Control.Parts = {
       script,
-      journal,
       decider: yield* FaultDecider.make(script),
-      sessions: yield* Sessions.make,
       settings: yield* Ref.make(firstSettings),
       firstSettings
     }
-    const handle = SandboxHandler.make(parts)
+    const handle = yield* SandboxHandler.make(parts)
     const server = yield* Effect.acquireRelease(listen(options), close)
     const run = yield* FiberSet.makeRuntime<never, void>()
     server.on("request", (request, response) => {
@@ -113,9 +103,6 @@ export const make = (options: Options): Effect.Effect<Sandbox["Service"], Sandbo
       controlBaseUrl: `${base}/sandbox`,
       script: (faults, seed = 1) => script.replace(faults, seed),
       configure: (some) => Control.configure(parts, some),
-      checks: (filter = {}) => journal.checks(filter),
-      journal: (filter = {}) => journal.view(filter),
-      until: journal.until,
       reset: Control.reset(parts)
     }
   })

@@ -1,5 +1,5 @@
 /**
- * Handles every request to the sandbox: finds its endpoint, adds it to the journal, decides the behaviour, and sends or breaks
+ * Handles every request to the sandbox: finds its endpoint, decides the behaviour, and sends or breaks
  * the answer.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -7,13 +7,13 @@ import { Clock, Effect, Exit, Option, Random, Ref } from "effect"
 import * as Control from "#infra/sandbox/Control.ts"
 import * as Endpoints from "#infra/sandbox/Endpoints.ts"
 import type { Behaviour } from "#infra/sandbox/Fault.ts"
-import type { Call } from "#infra/sandbox/Journal.ts"
+import { type Call, Observer } from "#infra/sandbox/Observer.ts"
 import { json, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
 import * as FaultyResponse from "#infra/sandbox/FaultyResponse.ts"
 
 type EndpointOf<Tag extends Endpoints.Endpoint["_tag"]> = Extract<Endpoints.Endpoint, { readonly _tag: Tag }>
 
-/** A request to one endpoint. `name` is the endpoint's name in the journal. */
+/** A request to one endpoint. `name` is the endpoint's name for the observer. */
 interface Visit {
   readonly response: ServerResponse
   readonly name: string
@@ -21,23 +21,22 @@ interface Visit {
 }
 
 /** Returns the handler of a request. Its effect ends when the answer is sent or the client has disconnected. */
-export const make = (parts: Control.Parts) => {
-  const endpoints = Endpoints.make(parts.sessions)
+export const make = Effect.fnUntraced(function* (parts: Control.Parts) {
+  const observe = yield* Observer
 
   const check = Effect.fnUntraced(function* ({ response, name, body }: Visit, { source, read }: EndpointOf<"Check">) {
     const settings = yield* Ref.get(parts.settings)
     const question = read(body, settings)
     const { target: vatId, requester } = question
-    const memberState = question.vatId?.memberState.prefix ?? null
-    const call = yield* parts.journal.begin({ source, endpoint: name, probe: false, vatId, requester, memberState })
-    const { by, behaviour } = parts.decider.decide(source, question, settings, call.concurrent)
+    const call = yield* observe({ source, endpoint: name, probe: false, vatId, requester })
+    const { by, behaviour } = parts.decider.decide(source, question, settings)
     const right = question.answer(yield* newStamp, behaviour.code)
     call.decide(by, FaultyResponse.brokenOutcome(behaviour) ?? right.outcome)
     yield* noted(response, call, after(settings.latency_ms, carryOut(response, behaviour, right)))
   })
 
   const probe = Effect.fnUntraced(function* ({ response, name }: Visit, { source, answer, error }: EndpointOf<"Probe">) {
-    const call = yield* parts.journal.begin({ ...noTarget, source, endpoint: name })
+    const call = yield* observe({ ...noTarget, source, endpoint: name })
     const scripted = parts.script.next({ source, probe: true, memberState: undefined, vatId: undefined })
     const stamp = yield* newStamp
     const right = scripted?.code === undefined ? answer(stamp, yield* Ref.get(parts.settings)) : error(stamp, scripted.code)
@@ -46,7 +45,7 @@ export const make = (parts: Control.Parts) => {
   })
 
   const testService = Effect.fnUntraced(function* (visit: Visit, { source, answer }: EndpointOf<"TestService">) {
-    const call = yield* parts.journal.begin({ ...noTarget, source, endpoint: visit.name })
+    const call = yield* observe({ ...noTarget, source, endpoint: visit.name })
     const reply = answer(visit.body, yield* newStamp)
     call.decide("request", reply.outcome)
     yield* noted(visit.response, call, FaultyResponse.send(visit.response, reply))
@@ -60,12 +59,11 @@ export const make = (parts: Control.Parts) => {
     const url = URL.parse(request.url ?? "/", "http://sandbox")
     const path = url?.pathname ?? "/"
     const visit = { response, name: `${method} ${path.split("/").at(-1)}`, body }
-    const endpoint = endpoints.get(`${method} ${path}`)
+    const endpoint = Endpoints.endpoints.get(`${method} ${path}`)
     if (endpoint?._tag === "Check") return yield* check(visit, endpoint)
     if (endpoint?._tag === "Probe") return yield* probe(visit, endpoint)
     if (endpoint?._tag === "TestService") return yield* testService(visit, endpoint)
-    const query = Object.fromEntries(url?.searchParams ?? [])
-    const reply = yield* Control.answer(parts, { method, path, query, body }, [...endpoints.keys()])
+    const reply = yield* Control.answer(parts, { method, path, body }, [...Endpoints.endpoints.keys()])
     yield* FaultyResponse.send(response, reply)
   })
 
@@ -78,10 +76,10 @@ export const make = (parts: Control.Parts) => {
         )
       )
     )
-}
+})
 
-/** The journal's fields for a call that has no VAT ID, such as a probe. */
-const noTarget = { probe: true, vatId: null, requester: null, memberState: null } as const
+/** The arrival of a call that has no VAT ID, such as a probe. */
+const noTarget = { probe: true, vatId: null, requester: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
   error: { code: "TOO_LARGE", message: `The request body exceeds ${FaultyResponse.bodyBytesMax} bytes` }
@@ -104,7 +102,7 @@ const carryOut = (response: ServerResponse, behaviour: Behaviour, right: Reply):
 
 const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))
 
-/** Runs `work` and records the end of the call in the journal, even if `work` is interrupted. */
+/** Runs `work` and reports the end of the call, even if `work` is interrupted. */
 const noted = (response: ServerResponse, call: Call, work: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.onExit(work, (exit) => call.finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
 

@@ -2,7 +2,7 @@
 import type { VatId } from "#domain/vat/VatId.ts"
 
 /**
- * An HTTP answer that is not yet sent. `outcome` is the code that the journal records for the answer. `json` is the value that
+ * An HTTP answer that is not yet sent. `outcome` is the code that an observer gets for the answer. `json` is the value that
  * `body` contains as text.
  */
 export interface Reply {

@@ -1,6 +1,6 @@
 /** Standard workload: cached validations of 1,000 VAT IDs with 16 keys, alone or mixed with all other kinds of requests. */
 import { Array as Arr, Effect, MutableRef } from "effect"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"

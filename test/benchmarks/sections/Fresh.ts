@@ -1,6 +1,6 @@
 /** Compares latency in the first seconds of a new service and database with the steady state. */
 import { Array as Arr, Effect } from "effect"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import type * as Load from "#test/benchmarks/load/Load.ts"
 import * as Workload from "#test/benchmarks/load/Workload.ts"

@@ -1,6 +1,6 @@
 /** Latency of requests at a fixed rate (open loop), compared with the baseline at the same rate. */
 import { Array as Arr, Effect } from "effect"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as ResultTable from "#test/benchmarks/load/ResultTable.ts"

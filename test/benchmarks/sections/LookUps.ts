@@ -7,8 +7,8 @@
  * to the same load on the source itself.
  */
 import { Array as Arr, Effect } from "effect"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
-import type { JournalEntry } from "#infra/sandbox/Journal.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
+import type { JournalEntry } from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as RegisterIds from "#test/benchmarks/load/RegisterIds.ts"

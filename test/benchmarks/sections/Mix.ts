@@ -1,6 +1,6 @@
 /** Throughput and CPU time of each kind of request and of their mix, compared with the baseline. */
 import { Array as Arr, Effect } from "effect"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as RequestKinds from "#test/benchmarks/load/RequestKinds.ts"

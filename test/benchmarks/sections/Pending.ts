@@ -4,7 +4,7 @@
  */
 import { Array as Arr, Duration, Effect, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as RegisterIds from "#test/benchmarks/load/RegisterIds.ts"

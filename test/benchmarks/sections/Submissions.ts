@@ -5,7 +5,7 @@
 import { Duration, Effect, MutableRef, type Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
 import * as Load from "#test/benchmarks/load/Load.ts"
 import * as ResultTable from "#test/benchmarks/load/ResultTable.ts"

@@ -1,7 +1,7 @@
 /** The measured servers, each in a process of its own: the service with all features on, Fastify, and bare `node:http`. */
 import { Array as Arr, Effect, FileSystem, Option, Redacted, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import type { Checkout } from "#test/benchmarks/Checkout.ts"
 import * as Collector from "#test/benchmarks/servers/Collector.ts"
 import { PostgresServer } from "#test/benchmarks/servers/PostgresServer.ts"

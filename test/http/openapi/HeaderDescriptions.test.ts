@@ -1,5 +1,5 @@
 import { DateTime, Effect, Schema } from "effect"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { checkpointOf, layerSigned, newAuditor } from "#test/support/Auditing.ts"
 import { described, operations } from "#test/support/Description.ts"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"

@@ -1,6 +1,6 @@
 import { Effect, Fiber, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 import { command } from "#test/support/CommandLine.ts"

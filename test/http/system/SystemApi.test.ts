@@ -1,6 +1,6 @@
 import { DateTime, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { recovered } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"

@@ -2,7 +2,7 @@
 import { Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { confirm } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"

@@ -1,5 +1,5 @@
 import { Effect, Fiber } from "effect"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { recovered } from "#test/support/Outages.ts"

@@ -1,6 +1,6 @@
 import { Clock, Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import { confirm, muster, newPaidKey, receiptsPath } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"

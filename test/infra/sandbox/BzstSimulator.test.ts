@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { httpStatusOf, statusMessages } from "#infra/sandbox/StatusMessages.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
@@ -137,22 +137,6 @@ layer(services, { excludeTestServices: true })("the simulated BZSt", (it) => {
     yield* sandbox.reset
     assert.strictEqual((yield* ask("DE100123456")).body["status"], "evatr-0000")
   })
-
-  it.effect(
-    "rejects qualified queries with evatr-0008 after the session has ended, until a plain query starts a new session",
-    function* () {
-      const sandbox = yield* Sandbox.Sandbox
-      yield* sandbox.reset
-      yield* sandbox.configure({ bzst_qualified_max: 2 })
-      const statusOf = (fields: Fields) => Effect.map(ask("ATU12345678", fields), ({ body }) => body["status"])
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0008")
-      assert.strictEqual(yield* statusOf({}), "evatr-0000")
-      assert.strictEqual(yield* statusOf(testPair), "evatr-0000")
-      yield* sandbox.reset
-    }
-  )
 
   it.effect("lists the member states and the 26 status messages", function* () {
     const { bzstBaseUrl } = yield* Sandbox.Sandbox

@@ -1,9 +1,8 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
-import { JournalView } from "#infra/sandbox/Journal.ts"
 import { magicNumbers } from "#infra/sandbox/MagicNumbers.ts"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const control = Effect.fnUntraced(function* (method: HttpMethod.HttpMethod, path: string, body = "") {
@@ -164,8 +163,7 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
       ],
       ["PUT", "/faults", '{"faults":[{"kind":"hang","member_state":"DE","on":"probes"}]}', "omit `on`"],
       ["PATCH", "/settings", '{"latency_ms":"1"}', "latency_ms: Expected"],
-      ["PATCH", "/settings", '{"latency":1}', "latency: Expected no excess property"],
-      ["GET", "/journal?source=gov", "", 'source: Expected "vies" | "bzst"']
+      ["PATCH", "/settings", '{"latency":1}', "latency: Expected no excess property"]
     ] as const) {
       const { status, text } = yield* control(method, path, body)
       assert.strictEqual(status, 400, text)
@@ -210,63 +208,6 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
     assert.strictEqual(outage.bzst.http, 503)
     yield* control("POST", "/reset")
     assert.strictEqual(yield* vies("DE123456789"), yes)
-  })
-
-  it.effect("limit the concurrent queries of VAT IDs at VIES, in total and per member state", function* () {
-    const sandbox = yield* Sandbox.Sandbox
-    yield* sandbox.configure({ vies_concurrent_max: 2, vies_member_state_concurrent_max: 1 })
-    yield* Effect.forkScoped(vies("DE100999703"))
-    yield* sandbox.until((journal) => journal.vies.in_flight === 1)
-    assert.strictEqual(yield* vies("DE123456789"), "MS_MAX_CONCURRENT_REQ")
-    yield* Effect.forkScoped(vies("FR40100999703"))
-    yield* sandbox.until((journal) => journal.vies.in_flight === 2)
-    assert.strictEqual(yield* vies("IT12345678901"), "GLOBAL_MAX_CONCURRENT_REQ")
-    assert.strictEqual(yield* bzst("IT12345678901"), "evatr-0000")
-    yield* sandbox.reset
-  })
-
-  it.effect("return a journal of VAT ID queries and probes; the journal can be filtered and cleared", function* () {
-    const sandbox = yield* Sandbox.Sandbox
-    yield* sandbox.reset
-    yield* vies("DE100992001")
-    yield* bzst("DE100992001")
-    yield* bzst("DE123456789")
-    yield* probes
-    const { text } = yield* control("GET", "/journal?source=bzst&vat_id=DE100992001")
-    const narrowed = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(JournalView))(text)
-    assert.strictEqual(narrowed.entries.length, 1)
-    assert.deepInclude(narrowed.entries[0], {
-      number: 2,
-      source: "bzst",
-      endpoint: "POST abfrage",
-      vat_id: "DE100992001",
-      requester: "DE123456789",
-      decided_by: "magic number",
-      outcome: "evatr-2001",
-      http_status: 404,
-      abandoned: false
-    })
-    assert.deepStrictEqual(narrowed.checks_by_vat_id, { DE100992001: { vies: 1, bzst: 1 } })
-    assert.deepStrictEqual(narrowed.bzst, { checks: 2, probes: 1, in_flight: 0, concurrent_max: 1 })
-    const counts = yield* Effect.all([
-      sandbox.checks(),
-      sandbox.checks({ source: "vies" }),
-      sandbox.checks({ vatId: "DE100992001" }),
-      sandbox.checks({ vatId: "DE123456789", source: "vies" })
-    ])
-    assert.deepStrictEqual(counts, [3, 1, 2, 0])
-    yield* control("DELETE", "/journal")
-    assert.strictEqual(yield* sandbox.checks(), 0)
-  })
-
-  it.effect("keep the newest 1000 entries of the journal, and count the dropped entries", function* () {
-    const sandbox = yield* Sandbox.Sandbox
-    yield* sandbox.reset
-    yield* Effect.replicateEffect(vies("DE123456789"), 1_005, { concurrency: 8, discard: true })
-    const journal = yield* sandbox.journal()
-    assert.deepStrictEqual([journal.entries.length, journal.dropped, journal.vies.checks], [1_000, 5, 1_005])
-    assert.deepStrictEqual([journal.entries[0]?.number, journal.entries.at(-1)?.number], [6, 1_005])
-    assert.isAtMost(journal.vies.concurrent_max, 8)
   })
 })
 

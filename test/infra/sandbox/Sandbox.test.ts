@@ -1,7 +1,7 @@
 import { connect } from "node:net"
 import { Clock, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
 const options = { host: "127.0.0.1", port: 0 }
@@ -47,7 +47,7 @@ describe("the sandbox", () => {
     const scope = yield* Scope.make()
     const sandbox = yield* Scope.provide(Sandbox.make(options), scope)
     const clients = yield* Effect.forEach(
-      [hanging, hanging, hanging, "GET /sandbox/journal HTTP/1.1\r\nHost: x\r\n\r\n", "POST /app/v1/abfrage HTTP/1.1\r\nConte"],
+      [hanging, hanging, hanging, "GET /sandbox/settings HTTP/1.1\r\nHost: x\r\n\r\n", "POST /app/v1/abfrage HTTP/1.1\r\nConte"],
       (text) => Effect.forkScoped(connection(sandbox.port, text), { startImmediately: true })
     )
     yield* sandbox.until(({ vies }) => vies.in_flight === 3)

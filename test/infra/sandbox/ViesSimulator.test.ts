@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { vatIdEnding, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const Body = Schema.Record(Schema.String, Schema.Unknown)

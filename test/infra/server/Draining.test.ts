@@ -1,7 +1,7 @@
 import { Effect, Exit, Fiber } from "effect"
 import { connect } from "node:net"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import { Sandbox } from "#infra/sandbox/Sandbox.ts"
+import { Sandbox } from "#test/support/Sandbox.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 

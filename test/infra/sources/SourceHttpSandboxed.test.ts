@@ -8,7 +8,7 @@ import { unknownCode, viesCodes } from "#infra/sources/ViesCodes.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import type { Behaviour } from "#infra/sandbox/Fault.ts"
 import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { assert, layer } from "#test/support/Test.ts"
 

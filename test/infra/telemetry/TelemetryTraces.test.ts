@@ -2,7 +2,7 @@
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { SqlClient, SqlSchema } from "effect/sql"
-import * as Sandbox from "#infra/sandbox/Sandbox.ts"
+import * as Sandbox from "#test/support/Sandbox.ts"
 import * as Auditing from "#test/support/Auditing.ts"
 import { Collector, type ReceivedSpan, settingsFor } from "#test/support/Collector.ts"
 import * as MailedTokens from "#test/support/MailedTokens.ts"

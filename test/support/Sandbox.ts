@@ -1,47 +1,48 @@
-/** The sandbox's record of calls: the newest calls in full, counters of all calls, and the maximum concurrency of checks. */
-import { Clock, DateTime, Effect, Schema, Stream, SubscriptionRef } from "effect"
-import { SourceName } from "#domain/vat/Verdict.ts"
-
-/** What decided an answer, from the highest to the lowest precedence. */
-export const DecidedBy = Schema.Literals(["script", "request", "settings", "magic number", "register"])
-export type DecidedBy = typeof DecidedBy.Type
+/** The sandbox with a journal of its calls: the newest calls in full, counters of all calls, and the maximum concurrency of checks. */
+import { Clock, Context, DateTime, Effect, Layer, Stream, SubscriptionRef } from "effect"
+import type { SourceName } from "#domain/vat/Verdict.ts"
+import { type Arrival, type Call, type DecidedBy, Observer } from "#infra/sandbox/Observer.ts"
+import * as Simulation from "#infra/sandbox/Sandbox.ts"
 
 /**
  * One call to a simulated source. `outcome` is the source's answer (`VALID`, `evatr-2001`, an error code) or the failure
  * (`reset`). `http_status` and `duration_ms` are null while the call is in flight. `http_status` is also null if the sandbox sent
  * nothing. `at` is ISO 8601 in UTC.
  */
-export const JournalEntry = Schema.Struct({
-  number: Schema.Int,
-  at: Schema.String,
-  source: SourceName,
-  endpoint: Schema.String,
-  vat_id: Schema.NullOr(Schema.String),
-  requester: Schema.NullOr(Schema.String),
-  decided_by: Schema.NullOr(DecidedBy),
-  outcome: Schema.NullOr(Schema.String),
-  http_status: Schema.NullOr(Schema.Int),
-  duration_ms: Schema.NullOr(Schema.Int),
+export interface JournalEntry {
+  readonly number: number
+  readonly at: string
+  readonly source: SourceName
+  readonly endpoint: string
+  readonly vat_id: string | null
+  readonly requester: string | null
+  readonly decided_by: DecidedBy | null
+  readonly outcome: string | null
+  readonly http_status: number | null
+  readonly duration_ms: number | null
   /** The client disconnected, or the sandbox stopped, before the answer was complete. */
-  abandoned: Schema.Boolean
-})
-export type JournalEntry = typeof JournalEntry.Type
+  readonly abandoned: boolean
+}
 
-const Tally = Schema.Struct({ checks: Schema.Int, probes: Schema.Int, in_flight: Schema.Int, concurrent_max: Schema.Int })
+interface Tally {
+  readonly checks: number
+  readonly probes: number
+  readonly in_flight: number
+  readonly concurrent_max: number
+}
 
 /**
  * The counters and calls since the last reset. `checks` counts validations, and `probes` counts all other calls to a source.
  * `in_flight` is the number of checks in flight now, and `concurrent_max` its maximum. `entries` are the newest calls, oldest
  * first. `dropped` is the number of older calls that are no longer in `entries`.
  */
-export const JournalView = Schema.Struct({
-  vies: Tally,
-  bzst: Tally,
-  checks_by_vat_id: Schema.Record(Schema.String, Schema.Struct({ vies: Schema.Int, bzst: Schema.Int })),
-  dropped: Schema.Int,
-  entries: Schema.Array(JournalEntry)
-})
-export type JournalView = typeof JournalView.Type
+export interface JournalView {
+  readonly vies: Tally
+  readonly bzst: Tally
+  readonly checks_by_vat_id: Readonly<Record<string, Counts>>
+  readonly dropped: number
+  readonly entries: ReadonlyArray<JournalEntry>
+}
 
 /** Restricts counts or entries to a source, a VAT ID (with its prefix), or both. */
 export interface Filter {
@@ -56,23 +57,6 @@ const vatIdsMax = 10_000
 /** Maximum length of a recorded VAT ID. Any valid VAT ID is shorter; longer text is truncated. */
 const textMax = 64
 
-/** A call as it arrives. `memberState` is the prefix of the requested VAT ID; null without a VAT ID. */
-export interface Arrival {
-  readonly source: SourceName
-  readonly endpoint: string
-  readonly probe: boolean
-  readonly vatId: string | null
-  readonly requester: string | null
-  readonly memberState: string | null
-}
-
-/** A call in flight. `concurrent` is the number of checks that were in flight when the call arrived, including the call. */
-export interface Call {
-  readonly concurrent: { readonly source: number; readonly memberState: number }
-  readonly decide: (by: DecidedBy, outcome: string) => void
-  readonly finish: (httpStatus: number | null, abandoned: boolean) => Effect.Effect<void>
-}
-
 type Entry = { -readonly [Key in keyof JournalEntry]: JournalEntry[Key] }
 type Counts = { vies: number; bzst: number }
 
@@ -81,13 +65,12 @@ const emptyState = () => ({
   dropped: 0,
   vies: { checks: 0, probes: 0, in_flight: 0, concurrent_max: 0 },
   bzst: { checks: 0, probes: 0, in_flight: 0, concurrent_max: 0 },
-  checksByVatId: new Map<string, Counts>(),
-  inFlightByState: new Map<string, number>()
+  checksByVatId: new Map<string, Counts>()
 })
 type JournalState = ReturnType<typeof emptyState>
 
 /** Creates an empty journal. Its state is mutable and private; each change is one synchronous step. */
-export const make = Effect.gen(function* () {
+const makeJournal = Effect.gen(function* () {
   const changes = yield* SubscriptionRef.make(0)
   const changed = SubscriptionRef.update(changes, (count) => count + 1)
   let state = emptyState()
@@ -99,10 +82,6 @@ export const make = Effect.gen(function* () {
     const leave = enter(current, arrival)
     yield* changed
     const call: Call = {
-      concurrent: {
-        source: current[arrival.source].in_flight,
-        memberState: current.inFlightByState.get(memberStateKey(arrival)) ?? 0
-      },
       decide: (by, outcome) => {
         entry.decided_by = by
         entry.outcome = outcome
@@ -137,7 +116,34 @@ export const make = Effect.gen(function* () {
       )
   }
 })
-export type Journal = Effect.Success<typeof make>
+type Journal = Effect.Success<typeof makeJournal>
+
+/** A running sandbox whose calls a test can read. */
+export class Sandbox extends Context.Service<
+  Sandbox,
+  Simulation.Sandbox["Service"] & {
+    /** Returns the number of checks received, without probes. `filter` limits the number to one source or one VAT ID. */
+    readonly checks: (filter?: Filter) => Effect.Effect<number>
+    readonly journal: (filter?: Filter) => Effect.Effect<JournalView>
+    /** Waits until the journal meets the condition, e.g. until a hanging request has arrived. */
+    readonly until: Journal["until"]
+  }
+>()("vatproof/test/Sandbox") {}
+
+/** Starts the sandbox. It stops when the scope closes. */
+export const make = Effect.fnUntraced(function* (options: Simulation.Options) {
+  const journal = yield* makeJournal
+  const simulation = yield* Effect.provideService(Simulation.make(options), Observer, journal.begin)
+  return Sandbox.of({
+    ...simulation,
+    checks: (filter = {}) => journal.checks(filter),
+    journal: (filter = {}) => journal.view(filter),
+    until: journal.until,
+    reset: Effect.andThen(simulation.reset, journal.clear)
+  })
+})
+
+export const layer = (options: Simulation.Options) => Layer.effect(Sandbox, make(options))
 
 const write = (state: JournalState, arrival: Arrival, startedMs: number): Entry => {
   const entry: Entry = {
@@ -161,8 +167,6 @@ const write = (state: JournalState, arrival: Arrival, startedMs: number): Entry 
   return entry
 }
 
-const memberStateKey = (arrival: Arrival) => `${arrival.source} ${arrival.memberState}`
-
 /** Adds a call and returns the function that ends it. */
 const enter = (state: JournalState, arrival: Arrival): (() => void) => {
   const tally = state[arrival.source]
@@ -170,15 +174,12 @@ const enter = (state: JournalState, arrival: Arrival): (() => void) => {
     tally.probes += 1
     return () => {}
   }
-  const key = memberStateKey(arrival)
   tally.checks += 1
   tally.in_flight += 1
   tally.concurrent_max = Math.max(tally.concurrent_max, tally.in_flight)
-  state.inFlightByState.set(key, (state.inFlightByState.get(key) ?? 0) + 1)
   countVatId(state, arrival)
   return () => {
     tally.in_flight -= 1
-    state.inFlightByState.set(key, (state.inFlightByState.get(key) ?? 1) - 1)
   }
 }
 
