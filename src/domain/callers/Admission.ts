@@ -15,7 +15,16 @@ import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
+  /** Set if the call is not counted towards the limit per minute. */
+  readonly counting?: "not counted"
 }
+
+/** Returns a call of background work for a key. The limit per minute counted the request that submitted the work. */
+export const backgroundCall = (keyId: string): Call => ({
+  credential: { _tag: "KeyId", keyId },
+  standing: MutableRef.make<Standing | null>(null),
+  counting: "not counted"
+})
 
 /** Maximum number of entries of `refused`, the cache of callers whose last call was refused. */
 const maxRefused = 50_000
@@ -27,6 +36,7 @@ export const make = Effect.gen(function* () {
 
   /** Counts the call towards the limit per minute, unless an earlier attempt counted it. Returns the standing. */
   const count = (call: Call, caller: Caller) => {
+    if (call.counting === "not counted") return Effect.succeed(uncounted(caller))
     const counted = MutableRef.get(call.standing)
     // The plan may have changed since the call was counted, so the standing gets the current limit.
     if (counted !== null) return Effect.succeed({ ...counted, usage: { ...counted.usage, limit: caller.limit } })
@@ -77,12 +87,18 @@ export const make = Effect.gen(function* () {
     countWork,
     withCaller,
     /**
-     * Returns true if the append must not count the call itself. Either an earlier attempt counted the call, or the caller's last
+     * Returns true if the append must not count the call itself. The call is not counted, an earlier attempt counted it, or the caller's last
      * call was refused. A call after a refusal is likely to be refused too, and a refused command slows down the append for all
      * commands of the same group commit. Such a call is therefore counted before the append.
      */
-    isCountedFirst: (call: Call, caller: Caller) => MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
+    isCountedFirst: (call: Call, caller: Caller) =>
+      call.counting === "not counted" || MutableRef.get(call.standing) !== null || refused.get(caller.stream) === true
   }
+})
+
+const uncounted = (caller: Caller): Standing => ({
+  usage: { used: caller._tag === "Key" ? caller.used : 0, limit: caller.limit },
+  window: null
 })
 
 const isCallRefusal = (error: unknown): error is CallRefusal =>

@@ -2,10 +2,10 @@
  * The background job for batches, which every replica runs. It appends the items of accepted batches chunk by chunk, records
  * cached answers without calling a source, and cancels the items of cancelled batches.
  */
-import { DateTime, Duration, Effect, Layer, MutableRef, Queue, Result } from "effect"
+import { DateTime, Duration, Effect, Layer, Queue, Result } from "effect"
+import { backgroundCall } from "#domain/callers/Admission.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import type { QuotaExceeded } from "#domain/callers/Metering.ts"
-import type { Standing } from "#domain/callers/Standing.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Worker from "#domain/concurrency/Worker.ts"
 import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
@@ -33,26 +33,24 @@ const makeRecordCached = Effect.gen(function* () {
   const spool = yield* BatchSpool
   const { answerFromCache } = yield* ValidateVatId
 
-  const recordItem = ({ batchId, keyId }: OpenedChunk, limit: number, vatId: string, item: number) => {
+  const recordItem = ({ batchId, keyId }: OpenedChunk, vatId: string, item: number) => {
     const taskId = computedId(crypto, "item", batchId, String(item))
     const options = { requesterVatId: null, company: null, reference: null, forceLive: false }
     return answerFromCache({
       ...options,
       input: vatId,
-      credential: { _tag: "KeyId", keyId },
-      // The limit per minute counts the request that submitted the batch, not its items.
-      standing: MutableRef.make<Standing | null>({ usage: { used: 0, limit }, window: null }),
+      ...backgroundCall(keyId),
       task: { taskId, closingId: closingId(crypto, taskId), opening: null }
     }).pipe(Effect.catchTag("AlreadyRecorded", () => Effect.void))
   }
 
   const recordChunk = Effect.fnUntraced(function* (chunk: OpenedChunk) {
     const { first, keyId, questions } = chunk
-    const { limit } = yield* identity.byKeyId(keyId)
+    yield* identity.refreshKeyId(keyId)
     const tasks = questions.vat_ids.flatMap((vatId, index) =>
       vatId === null || questions.duplicate_of[first + index] !== undefined ? [] : [{ vatId, item: first + index }]
     )
-    yield* Effect.forEach(tasks, ({ item, vatId }) => recordItem(chunk, limit, vatId, item), {
+    yield* Effect.forEach(tasks, ({ item, vatId }) => recordItem(chunk, vatId, item), {
       concurrency: parallel.items,
       discard: true
     })

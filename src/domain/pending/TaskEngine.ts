@@ -3,8 +3,9 @@
  * runs one engine. If a replica is killed, the leases of its tasks expire, and another replica claims the tasks. The log stores
  * only one closing event of a task.
  */
-import { Cause, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, MutableRef, Random, Schedule } from "effect"
+import { Cause, DateTime, Duration, Effect, Exit, FiberSet, Layer, Metric, Random, Schedule } from "effect"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import { backgroundCall } from "#domain/callers/Admission.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as Metrics from "#domain/telemetry/Metrics.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
@@ -18,7 +19,6 @@ import { type AcceptedTask, type ClaimedTask, type Deferral, TaskQueue } from "#
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { Sources, type SourcesUnavailable } from "#domain/vat/Sources.ts"
 import { type Attempt, overBudget } from "#domain/vat/Verdict.ts"
-import type { Standing } from "#domain/callers/Standing.ts"
 import { ValidateVatId, type ValidationFailure } from "#domain/validation/ValidateVatId.ts"
 
 /** Polling interval for tasks that become due or that other replicas accept. */
@@ -71,7 +71,7 @@ const makeAttempt = Effect.gen(function* () {
   ): Effect.fn.Return<Outcome, ValidationFailure> {
     const { keyId, request, vatId } = accepted
     if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
-    const { limit, used } = yield* identity.refreshKeyId(keyId)
+    yield* identity.refreshKeyId(keyId)
     const isForBzst = request.company !== null || vatId.startsWith("DE")
     // The question is a key in the table of rate limits. It has a keyed hash of the company data, so that the table does not
     // contain the data itself.
@@ -83,9 +83,7 @@ const makeAttempt = Effect.gen(function* () {
     return yield* validate({
       ...request,
       mayAskBzst: !Duration.isPositive(bzstWait),
-      credential: { _tag: "KeyId", keyId },
-      // The limit per minute counts the request that submitted the validation, not the attempts of the engine.
-      standing: MutableRef.make<Standing | null>({ usage: { used, limit }, window: null }),
+      ...backgroundCall(keyId),
       input: vatId,
       task: { taskId: task.taskId, closingId: closingId(crypto, task.taskId), opening: null }
     }).pipe(

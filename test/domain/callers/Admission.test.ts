@@ -73,6 +73,14 @@ it.effect("Admission counts a call once, even if the call is retried", function*
   assert.isFalse(isCountedFirst(newCall(), caller))
 })
 
+it.effect("Admission does not count background work of a key, and its append does not count it either", function* () {
+  const { counted, countWork, isCountedFirst } = yield* admissionAt(0)
+  const call = Admission.backgroundCall("key")
+  assert.isTrue(isCountedFirst(call, caller))
+  assert.deepStrictEqual(yield* countWork(call, caller), { usage: { used: 0, limit: 10 }, window: null })
+  assert.strictEqual(counted(), 0)
+})
+
 it.effect("Admission counts a call before the call's append if the previous call of the same caller was refused", function* () {
   const { countWork, isCountedFirst, use, withCaller } = yield* admissionAt(10)
   const ask = (call: Admission.Call) => withCaller(call, Effect.void, (current) => countWork(call, current))
