@@ -11,7 +11,7 @@ import { receiptStream } from "#domain/receipts/Receipt.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import { eventIndex } from "#events/audit/EventIndex.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
-import type { KeyFacts } from "#events/log/export/ExportTable.ts"
+import type { KeyFacts } from "#events/audit/ExportedKeys.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 

@@ -2,17 +2,9 @@
  * Formats the result of an auditor's search as CSV (RFC 4180). A row has the columns of the tables events.csv and personal.csv of
  * an export.
  */
-import {
-  eventTable,
-  type ExportTable,
-  headerOf,
-  keyIdOf,
-  type KeyFacts,
-  lineEnd,
-  ofKey,
-  personalTable,
-  rowOf
-} from "#events/log/export/ExportTable.ts"
+import { keyIdOf, type KeyFacts } from "#events/audit/ExportedKeys.ts"
+import { eventTable, ofKey, personalTable } from "#events/audit/ExportTables.ts"
+import { type ExportTable, headerOf, lineEnd, rowOf } from "#events/log/export/ExportTable.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 import type * as PersonalDocument from "#events/log/store/PersonalDocument.ts"
 import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
@@ -37,6 +29,6 @@ export const keyOfEvent = (event: StoredEvent): string | null => keyIdOf({ event
 
 export const searchRow = (event: StoredEvent, personal: PersonalDocument.Stored, keys: ReadonlyMap<string, KeyFacts>): string => {
   const data = EventLine.readData(event)
-  const key = keys.get(keyIdOf({ event, data }) ?? "") ?? null
-  return (rowOf(searchTable, { event, data, personal, key }, delimiter) ?? "") + lineEnd
+  const facts = keys.get(keyIdOf({ event, data }) ?? "") ?? null
+  return (rowOf(searchTable, { event, data, personal, facts }, delimiter) ?? "") + lineEnd
 }

@@ -4,7 +4,6 @@
  */
 import { Effect, FileSystem, Option, Path } from "effect"
 import { LogAdopted } from "#domain/log/LogAdopted.ts"
-import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import * as CheckpointAudit from "#events/log/verify/CheckpointAudit.ts"
 import type { AuditReport } from "#events/log/verify/DatabaseAudit.ts"
 import * as EventSchemas from "#events/log/verify/EventSchemas.ts"
@@ -13,10 +12,10 @@ import * as ExportLines from "#events/log/export/ExportLines.ts"
 import * as Manifest from "#events/log/export/ExportManifest.ts"
 import { exportFiles } from "#events/log/export/ExportReadme.ts"
 import {
+  ExportCatalogue,
   type ExportedEvent,
+  type Facts,
   headerOf,
-  type KeyFacts,
-  keyIdOf,
   lineEnd,
   personalFolder,
   rowOf,
@@ -56,7 +55,8 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
     })
   const check = LogCheck.make(crypto, findings, around.before)
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
-  const keyOf = makeKeys(files)
+  const { proved, references } = yield* ExportCatalogue
+  const factsOf = makeFacts(files, references.idOf)
   const compareTime = makeCompareTime(manifest, findings)
   const compareSchema = yield* EventSchemas.make(findings)
   const documents = yield* makeDocuments(directory, findings)
@@ -77,12 +77,12 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
     check.take({ from, to, events: read.map(({ event }) => event), leaves })
     for (const one of read) {
       const personal = documents === null ? undefined : yield* documents.take(one)
-      yield* tables.compare({ ...one, personal, key: yield* keyOf(one) })
+      yield* tables.compare({ ...one, personal, facts: yield* factsOf(one) })
       compareTime(one.event)
       compareSchema(one.event)
       compareSubjects(one.event)
       if (one.event.type === LogAdopted.type) adopted.push(one.event.position)
-      if (one.event.type === ReceiptIssued.type) yield* files.compareReceipt(one.event, one.line)
+      if (one.event.type === proved.type) yield* files.compareSingle(one.event, one.line)
     }
     checkpoints.compareAt(to, check)
     yield* progress(to - manifest.from, manifest.to - manifest.from)
@@ -126,18 +126,21 @@ const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.F
 }
 
 /**
- * Creates a function that returns the account and prefix of an event's API key, as the key's file in the export states them.
- * Returns null if the event has no API key, or if the file is missing or wrong.
+ * Creates a function that returns the facts that an event refers to, as the file of these facts states them. Returns null if the event
+ * has no reference, or if the file is missing or wrong.
  */
-const makeKeys = (files: Effect.Success<ReturnType<typeof ProvedFiles.make>>) => {
-  const factsByKey = new Map<string, KeyFacts | null>()
+const makeFacts = (
+  files: Effect.Success<ReturnType<typeof ProvedFiles.make>>,
+  idOf: ExportCatalogue["Service"]["references"]["idOf"]
+) => {
+  const factsById = new Map<string, Facts | null>()
   return Effect.fnUntraced(function* (read: ExportLines.ReadLine) {
-    const keyId = keyIdOf(read)
-    if (keyId === null) return null
-    const before = factsByKey.get(keyId)
+    const id = idOf(read)
+    if (id === null) return null
+    const before = factsById.get(id)
     if (before !== undefined) return before
-    const facts = yield* files.findKey(keyId, read.event.position)
-    factsByKey.set(keyId, facts)
+    const facts = yield* files.findFacts(id, read.event.position)
+    factsById.set(id, facts)
     return facts
   })
 }
@@ -206,8 +209,9 @@ const makeTables = Effect.fnUntraced(function* (
   findings: Findings.Findings
 ) {
   const path = yield* Path.Path
+  const catalogue = yield* ExportCatalogue
   const tables = yield* Effect.forEach(
-    tablesOf(log).filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
+    tablesOf(catalogue.tables, log).filter(({ file }) => withPersonal || !file.startsWith(`${personalFolder}/`)),
     Effect.fnUntraced(function* (table) {
       const next = yield* LineReader.open(path.join(directory, table.file), lineEnd)
       if ((yield* next) !== headerOf(table)) findings.add(null, `${table.file} does not begin with the names of its columns`)

@@ -5,7 +5,7 @@
 import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Manifest from "#events/log/export/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/log/export/ExportReadme.ts"
-import { exportTables, personalFolder } from "#events/log/export/ExportTable.ts"
+import { ExportCatalogue, personalFolder } from "#events/log/export/ExportTable.ts"
 import { doctype, doctypeFile, indexFile, mediaDescription } from "#events/log/export/MediaDescription.ts"
 import { exactText } from "#events/log/verify/ExactText.ts"
 import type * as Findings from "#events/log/verify/Findings.ts"
@@ -41,10 +41,11 @@ export const compareTexts = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const catalogue = yield* ExportCatalogue
   const expected = [
-    [indexFile, mediaDescription(manifest)],
+    [indexFile, mediaDescription(catalogue, manifest)],
     [doctypeFile, doctype],
-    [exportFiles.readme, readmeOf(manifest)],
+    [exportFiles.readme, readmeOf(catalogue, manifest)],
     [exportFiles.manifest, Manifest.format(manifest)]
   ] as const
   for (const [name, text] of expected) {
@@ -54,13 +55,6 @@ export const compareTexts = Effect.fnUntraced(function* (
   }
 })
 
-const exportNames: ReadonlySet<string> = new Set([
-  ...Object.values(exportFiles),
-  ...exportTables.map(({ file }) => file),
-  indexFile,
-  doctypeFile,
-  personalFolder
-])
 /** Names of files that operating systems put into folders. */
 const ofSystems = /^(?:\..*|Thumbs\.db|desktop\.ini)$/u
 
@@ -75,11 +69,21 @@ export const compareNames = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const { proved, references, tables } = yield* ExportCatalogue
+  const expected = new Set<string>([
+    ...Object.values(exportFiles),
+    ...tables.map(({ file }) => file),
+    proved.folder,
+    references.folder,
+    indexFile,
+    doctypeFile,
+    personalFolder
+  ])
   const personal = path.join(directory, personalFolder)
   const inPersonal = (yield* fs.exists(personal)) ? yield* fs.readDirectory(personal) : []
   const names = [...(yield* fs.readDirectory(directory)), ...inPersonal.map((name) => `${personalFolder}/${name}`)]
   for (const name of names) {
-    if (!exportNames.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is not a file of the export`)
+    if (!expected.has(name) && !ofSystems.test(path.basename(name))) findings.add(null, `${name} is not a file of the export`)
   }
   const file = path.join(directory, exportFiles.verifier)
   if (!(yield* fs.exists(file))) return

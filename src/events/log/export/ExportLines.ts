@@ -10,7 +10,7 @@ import type { Hash } from "#events/log/merkle/MerkleTree.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 
 /** An event, and the line of the export that it was read from. */
-export interface ReadLine extends Omit<ExportedEvent, "personal" | "key"> {
+export interface ReadLine extends Omit<ExportedEvent, "personal" | "facts"> {
   readonly line: string
 }
 

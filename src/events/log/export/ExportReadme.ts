@@ -1,6 +1,6 @@
 /** Writes the README of an export in German and English: the files, how to verify them, and what the verification proves. */
 import { purposeIn } from "#domain/log/LogPurpose.ts"
-import { exportTables, personalFolder } from "#events/log/export/ExportTable.ts"
+import { type ExportCatalogue, personalFolder } from "#events/log/export/ExportTable.ts"
 import type { ExportManifest } from "#events/log/export/ExportManifest.ts"
 import { doctypeFile, indexFile } from "#events/log/export/MediaDescription.ts"
 
@@ -12,16 +12,16 @@ export const exportFiles = {
   leaves: "leaves.txt",
   checkpoint: "checkpoint",
   verifier: "verifier-key.txt",
-  receipts: "receipts",
   proofs: "proofs",
-  keys: "keys",
   documents: `${personalFolder}/documents.txt`
 } as const
 
 const listOf = (lines: ReadonlyArray<readonly [string, string]>) =>
   lines.map(([file, what]) => `  ${file.padEnd(24)} ${what}`).join("\n")
 
-const german = (manifest: ExportManifest) => `EXPORT DES PRÜFPROTOKOLLS ${manifest.log}
+type Catalogue = ExportCatalogue["Service"]
+
+const german = ({ proved, references, tables }: Catalogue, manifest: ExportManifest) => `EXPORT DES PRÜFPROTOKOLLS ${manifest.log}
 
 Positionen ${manifest.from} bis ${manifest.to - 1} (${manifest.to - manifest.from} Ereignisse) von ${manifest.size} signierten.
 Nicht enthalten: ${manifest.from} frühere und ${manifest.size - manifest.to} spätere Ereignisse.
@@ -31,11 +31,11 @@ Erstellt ${manifest.exported_at}.
 ${listOf([
   [indexFile, "Beschreibung der Tabellen für die Datenträgerüberlassung (GoBD)"],
   [doctypeFile, "Dokumenttyp dazu"],
-  ...exportTables.map(({ description, file }) => [file, description] as const),
+  ...tables.map(({ description, file }) => [file, description] as const),
   [exportFiles.events, "alle Ereignisse vollständig, je Zeile eines (JSON nach RFC 8785)"],
-  [`${exportFiles.receipts}/*.json`, "jeder Beleg als Ereignis, wie in events.ndjson"],
+  [`${proved.folder}/*.json`, proved.german],
   [`${exportFiles.proofs}/*.tlog-proof`, "der Nachweis zu jedem Beleg, für sich allein prüfbar"],
-  [`${exportFiles.keys}/*.json`, "zu jedem genannten API-Schlüssel seine Ausstellung; der Nachweis ist proofs/key-*.tlog-proof"],
+  [`${references.folder}/*.json`, references.german],
   [`${exportFiles.proofs}/edge-*`, "Nachweise, dass die Ereignisse neben dem Umfang außerhalb des Zeitraums liegen"],
   [exportFiles.checkpoint, "der signierte Stand des Protokolls"],
   [exportFiles.leaves, "je Zeile Position und Prüfsumme (Blatt des Hash-Baums)"],
@@ -59,7 +59,7 @@ Was das beweist: Kein Ereignis im Umfang dieses Exports wurde nach der Signatur 
 Was es nicht beweist: dass die Angaben der Quellen richtig sind.
 `
 
-const english = (manifest: ExportManifest) => `EXPORT OF THE AUDIT LOG ${manifest.log}
+const english = ({ proved, references }: Catalogue, manifest: ExportManifest) => `EXPORT OF THE AUDIT LOG ${manifest.log}
 
 Positions ${manifest.from} to ${manifest.to - 1} (${manifest.to - manifest.from} events) of ${manifest.size} signed events.
 Left out: ${manifest.from} earlier and ${manifest.size - manifest.to} later events.
@@ -72,9 +72,9 @@ ${listOf([
   ["*.csv", "the tables: all events, simple validations, qualified confirmations, API keys, plans"],
   [`${personalFolder}/personal.csv`, "names, addresses, references and the exact exchange with the source"],
   [exportFiles.events, "all events in full, one per line (JSON as RFC 8785 writes it)"],
-  [`${exportFiles.receipts}/*.json`, "the event of each receipt, as in events.ndjson"],
+  [`${proved.folder}/*.json`, proved.english],
   [`${exportFiles.proofs}/*.tlog-proof`, "the proof of each receipt, which can be verified alone (c2sp.org/tlog-proof)"],
-  [`${exportFiles.keys}/*.json`, "the event that issued each API key named here; its proof is proofs/key-*.tlog-proof"],
+  [`${references.folder}/*.json`, references.english],
   [`${exportFiles.proofs}/edge-*`, "proofs that the events before and after the exported positions are outside of the period"],
   [exportFiles.checkpoint, "the signed state of the log (c2sp.org/tlog-checkpoint)"],
   [exportFiles.leaves, "position and leaf hash (RFC 6962), one per line"],
@@ -106,5 +106,5 @@ SANDBOX: NO EVIDENCE. All answers in this export are simulated; no authority was
 
 `
 
-export const readmeOf = (manifest: ExportManifest): string =>
-  `${purposeIn(manifest.log) === "sandbox" ? sandboxMark : ""}${german(manifest)}\n\n${english(manifest)}`
+export const readmeOf = (catalogue: Catalogue, manifest: ExportManifest): string =>
+  `${purposeIn(manifest.log) === "sandbox" ? sandboxMark : ""}${german(catalogue, manifest)}\n\n${english(catalogue, manifest)}`

@@ -3,18 +3,16 @@ import { DateTime, Effect, FileSystem, Option, Path, Result, Schema, Stream } fr
 import { Hex } from "effect/encoding"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { LogExported, logStream } from "#domain/log/LogReadEvents.ts"
-import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as AuditReads from "#events/log/verify/AuditReads.ts"
 import * as DocumentAudit from "#events/log/verify/DocumentAudit.ts"
 import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/log/export/ExportManifest.ts"
 import { exportFiles, readmeOf } from "#events/log/export/ExportReadme.ts"
 import {
+  ExportCatalogue,
   type ExportedEvent,
+  type Facts,
   headerOf,
-  keyFactsOf,
-  type KeyFacts,
-  keyIdOf,
   lineEnd,
   personalFolder,
   rowOf,
@@ -58,6 +56,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const proofs = yield* EventProofs.make
   const reads = yield* AuditReads.make
   const documents = yield* DocumentAudit.makeReads
+  const { proved, references } = yield* ExportCatalogue
   const into = (...names: ReadonlyArray<string>) => path.join(options.directory, ...names)
 
   const checkpoint = Option.getOrNull(yield* proofs.newest)
@@ -75,7 +74,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.makeDirectory(into(personalFolder), { mode: 0o700 })
   const write = yield* makeWriters(into, manifest)
   const prove = yield* makeProver(into, proofs, checkpoint)
-  const keyOf = makeKeys(prove, size, yield* AuditReads.makeKeyIssue)
+  const factsOf = yield* makeFacts(prove, size)
 
   const readSection = (from: number, to: number) =>
     Effect.all([reads.events(from, to), documents.between(from, to)], { concurrency: "unbounded" })
@@ -85,13 +84,18 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
       events,
       Effect.fnUntraced(function* (event) {
         const data = EventLine.readData(event)
-        return { event, data, personal: personal.get(event.position)?.document, key: yield* keyOf(keyIdOf({ event, data })) }
+        return {
+          event,
+          data,
+          personal: personal.get(event.position)?.document,
+          facts: yield* factsOf(references.idOf({ event, data }))
+        }
       })
     )
     yield* write(rows, personal)
-    const receipts = events.filter(({ type }) => type === ReceiptIssued.type)
-    const proveReceipt = (event: StoredEvent) => prove(event, exportFiles.receipts, receiptName(event), receiptName(event))
-    yield* Effect.forEach(receipts, proveReceipt, { concurrency: proofsAtOnce, discard: true })
+    const single = events.filter(({ type }) => type === proved.type)
+    const proveSingle = (event: StoredEvent) => prove(event, proved.folder, proved.nameOf(event), proved.nameOf(event))
+    yield* Effect.forEach(single, proveSingle, { concurrency: proofsAtOnce, discard: true })
     const last = events.at(-1)
     if (last !== undefined) yield* options.progress(last.position + 1 - manifest.from, manifest.to - manifest.from)
   })
@@ -113,9 +117,9 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
   const keys = options.verifierKeys.map((key) => `${key}\n`).join("")
   if (keys !== "") yield* fs.writeFileString(into(exportFiles.verifier), keys)
-  yield* fs.writeFileString(into(indexFile), mediaDescription(manifest))
+  yield* fs.writeFileString(into(indexFile), mediaDescription(yield* ExportCatalogue, manifest))
   yield* fs.writeFileString(into(doctypeFile), doctype)
-  yield* fs.writeFileString(into(exportFiles.readme), readmeOf(manifest))
+  yield* fs.writeFileString(into(exportFiles.readme), readmeOf(yield* ExportCatalogue, manifest))
   // The manifest is written last: an export without manifest is incomplete.
   yield* fs.writeFileString(into(exportFiles.manifest), format(manifest))
   return manifest
@@ -187,11 +191,14 @@ type Into = (...names: ReadonlyArray<string>) => string
 const makeWriters = Effect.fnUntraced(function* (into: Into, { log }: ExportManifest) {
   const fs = yield* FileSystem.FileSystem
   const crypto = yield* Crypto
+  const catalogue = yield* ExportCatalogue
   const create = (name: string) => fs.open(into(name), { flag: "w" })
   const lines = yield* create(exportFiles.events)
   const leaves = yield* create(exportFiles.leaves)
   const personal = yield* create(exportFiles.documents)
-  const tables = yield* Effect.forEach(tablesOf(log), (table) => Effect.map(create(table.file), (file) => ({ table, file })))
+  const tables = yield* Effect.forEach(tablesOf(catalogue.tables, log), (table) =>
+    Effect.map(create(table.file), (file) => ({ table, file }))
+  )
   const utf8 = new TextEncoder()
   for (const { file, table } of tables) yield* file.writeAll(utf8.encode(headerOf(table) + lineEnd))
 
@@ -227,7 +234,8 @@ const makeProver = Effect.fnUntraced(function* (
   checkpoint: EventProofs.OpenCheckpoint
 ) {
   const fs = yield* FileSystem.FileSystem
-  for (const folder of [exportFiles.receipts, exportFiles.keys, exportFiles.proofs]) yield* fs.makeDirectory(into(folder))
+  const { proved, references } = yield* ExportCatalogue
+  for (const folder of [proved.folder, references.folder, exportFiles.proofs]) yield* fs.makeDirectory(into(folder))
   return Effect.fnUntraced(function* (event: StoredEvent, folder: string, name: string, proofName: string) {
     const proof = yield* proofs.prove(event, checkpoint)
     yield* fs.writeFileString(into(folder, `${name}.json`), `${EventLine.format(event)}\n`)
@@ -236,25 +244,27 @@ const makeProver = Effect.fnUntraced(function* (
 })
 
 /**
- * Creates a function that returns the account and prefix of an API key, as of the first `size` events of the log. At the first use
- * of an API key it also exports two files: the event by which the account got the key, and the proof of this event.
+ * Creates a function that returns the facts of an id, as of the first `size` events of the log. At the first use of an id it also
+ * exports the event with these facts, and the proof of this event.
  */
-const makeKeys = (prove: Prover, size: number, readIssue: Effect.Success<typeof AuditReads.makeKeyIssue>) => {
-  const factsByKey = new Map<string, KeyFacts | null>()
-  return Effect.fnUntraced(function* (keyId: string | null) {
-    if (keyId === null) return null
-    const before = factsByKey.get(keyId)
+const makeFacts = Effect.fnUntraced(function* (prove: Prover, size: number) {
+  const { references } = yield* ExportCatalogue
+  const find = yield* references.makeFind
+  const factsById = new Map<string, Facts | null>()
+  return Effect.fnUntraced(function* (id: string | null) {
+    if (id === null) return null
+    const before = factsById.get(id)
     if (before !== undefined) return before
-    const issue = yield* readIssue(keyId, size)
-    const facts = issue === null ? null : keyFactsOf(issue.type, EventLine.readData(issue))
-    if (issue !== null) yield* prove(issue, exportFiles.keys, keyId, keyName(keyId))
-    factsByKey.set(keyId, facts)
+    const event = yield* find(id, size)
+    const facts = event === null ? null : references.factsOf(id, event.type, EventLine.readData(event))
+    if (event !== null) yield* prove(event, references.folder, id, referenceName(references, id))
+    factsById.set(id, facts)
     return facts
   })
-}
+})
 
-/** File name of the proof of an API key's event, without extension. */
-export const keyName = (keyId: string) => `key-${keyId}`
+/** File name of the proof of an event that others refer to, without extension. */
+export const referenceName = ({ noun }: { readonly noun: string }, id: string) => `${noun}-${id}`
 /** File name of the proof of the event just before or after the exported positions, without extension. */
 export const edgeName = (position: number) => `edge-${position}`
 
@@ -269,10 +279,3 @@ export const edgesOf = ({ from, size, to }: ExportManifest): ReadonlyArray<numbe
 
 /** The text in `documents.txt` in place of an erased document. No document has this text. */
 export const erased = "erased"
-
-/**
- * Returns the file name for a receipt, without extension: the receipt's id. If this id could be an unsafe file name, returns the
- * event's position instead.
- */
-export const receiptName = ({ position, stream_id }: StoredEvent): string =>
-  /^receipt-([A-Z0-9]+(?:-[A-Z0-9]+)*)$/u.exec(stream_id)?.[1] ?? `position-${position}`

@@ -5,7 +5,7 @@
  */
 import { purposeIn } from "#domain/log/LogPurpose.ts"
 import type { ExportManifest } from "#events/log/export/ExportManifest.ts"
-import { delimiter, type ExportColumn, type ExportTable, tablesOf } from "#events/log/export/ExportTable.ts"
+import { delimiter, type ExportCatalogue, type ExportColumn, type ExportTable, tablesOf } from "#events/log/export/ExportTable.ts"
 
 export const indexFile = "index.xml"
 /**
@@ -58,7 +58,7 @@ const tableOf = ({ columns, description, file, name }: ExportTable, index: numbe
 ]
 
 /** Returns the content of index.xml. */
-export const mediaDescription = (manifest: ExportManifest): string =>
+export const mediaDescription = ({ tables }: ExportCatalogue["Service"], manifest: ExportManifest): string =>
   [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<!DOCTYPE DataSet SYSTEM "${doctypeFile}">`,
@@ -71,7 +71,7 @@ export const mediaDescription = (manifest: ExportManifest): string =>
     "  </DataSupplier>",
     "  <Media>",
     "    <Name>Datenträger 1</Name>",
-    ...tablesOf(manifest.log).flatMap(tableOf),
+    ...tablesOf(tables, manifest.log).flatMap(tableOf),
     "  </Media>",
     "</DataSet>",
     ""

@@ -1,5 +1,5 @@
 /**
- * An export has one file with a single event for each receipt, and for each API key that its CSV tables name. Verifies these files and
+ * An export has one file with a single event for each proved event, and for each event that its CSV tables refer to. Verifies these files and
  * the proofs of their events, and the proofs of the events just before and just after the exported positions.
  * Reports missing, wrong and surplus files.
  */
@@ -7,9 +7,9 @@ import { Effect, FileSystem, Option, Path, Result } from "effect"
 import * as CheckpointAudit from "#events/log/verify/CheckpointAudit.ts"
 import { exactText } from "#events/log/verify/ExactText.ts"
 import { exportFiles } from "#events/log/export/ExportReadme.ts"
-import { keyFactsOf } from "#events/log/export/ExportTable.ts"
+import { ExportCatalogue } from "#events/log/export/ExportTable.ts"
 import type { Findings } from "#events/log/verify/Findings.ts"
-import { edgeName, keyName, receiptName } from "#events/log/export/LogExport.ts"
+import { edgeName, referenceName } from "#events/log/export/LogExport.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 import { Crypto, type PureCrypto } from "#domain/kernel/Crypto.ts"
 import { leafHash } from "#events/log/merkle/MerkleTree.ts"
@@ -48,11 +48,13 @@ const carriedLeaf = (proof: string) =>
   )
 
 /**
- * Lists the files of receipts, API keys and proofs in an export. `unseen` contains the files that no event has referred to so far.
+ * Lists the files of proved events, facts and proofs in an export. `unseen` contains the files that no event has referred to so far.
  */
 const makeFolders = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const { proved, references } = yield* ExportCatalogue
+  const folders = { single: proved.folder, facts: references.folder, proofs: exportFiles.proofs }
   const namesIn = (folder: string) => {
     const folderPath = path.join(directory, folder)
     return Effect.map(
@@ -63,14 +65,14 @@ const makeFolders = Effect.fnUntraced(function* (directory: string) {
     )
   }
   const unseen = {
-    receipts: yield* namesIn(exportFiles.receipts),
-    keys: yield* namesIn(exportFiles.keys),
-    proofs: yield* namesIn(exportFiles.proofs)
+    single: yield* namesIn(folders.single),
+    facts: yield* namesIn(folders.facts),
+    proofs: yield* namesIn(folders.proofs)
   }
   const textOf = (folder: keyof typeof unseen, name: string) =>
-    Effect.map(exactText(path.join(directory, exportFiles[folder], name)), (text) => text ?? "")
+    Effect.map(exactText(path.join(directory, folders[folder], name)), (text) => text ?? "")
 
-  return { unseen, textOf }
+  return { folders, unseen, textOf }
 })
 
 type Folders = Effect.Success<ReturnType<typeof makeFolders>>
@@ -97,42 +99,42 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
   const prove = makeProve(crypto, verifiers)
   const folders = yield* makeFolders(directory)
   const { textOf, unseen } = folders
+  const { proved, references } = yield* ExportCatalogue
   const compareProof = makeCompareProof(crypto, prove, folders, findings)
 
-  /** Returns the event in the file of an API key; null if this event is not the one by which an account got this key. */
-  const readKey = Effect.fnUntraced(function* (keyId: string) {
-    const line = (yield* textOf("keys", `${keyId}.json`)).replace(/\n$/u, "")
+  /** Returns the event in the file of an id; null if this event does not have the facts of the id. */
+  const readFacts = Effect.fnUntraced(function* (id: string) {
+    const line = (yield* textOf("facts", `${id}.json`)).replace(/\n$/u, "")
     const read = Option.getOrNull(Result.getSuccess(EventLine.parseWhole(line)))
-    const facts = read === null ? null : keyFactsOf(read.event.type, read.data)
-    return read !== null && facts?.keyId === keyId ? { event: read.event, facts } : null
+    const facts = read === null ? null : references.factsOf(id, read.event.type, read.data)
+    return read !== null && facts !== null ? { event: read.event, facts } : null
   })
 
   return {
-    /** Compares the file of a receipt with the event's line in the export, and verifies the proof of the event. */
-    compareReceipt: Effect.fnUntraced(function* (event: StoredEvent, line: string) {
-      const name = receiptName(event)
+    /** Compares the file of a proved event with the event's line in the export, and verifies the proof of the event. */
+    compareSingle: Effect.fnUntraced(function* (event: StoredEvent, line: string) {
+      const name = proved.nameOf(event)
+      const subject = `the ${proved.noun} ${name}`
       const { position } = event
-      if (!unseen.receipts.delete(`${name}.json`)) findings.add(position, `the receipt ${name} has no file`)
-      else if ((yield* textOf("receipts", `${name}.json`)) !== `${line}\n`)
-        findings.add(position, `the file of the receipt ${name} differs from the receipt's event`)
-      yield* compareProof(event, `the receipt ${name}`, name)
+      if (!unseen.single.delete(`${name}.json`)) findings.add(position, `${subject} has no file`)
+      else if ((yield* textOf("single", `${name}.json`)) !== `${line}\n`)
+        findings.add(position, `the file of ${subject} differs from the ${proved.noun}'s event`)
+      yield* compareProof(event, subject, name)
     }),
-    /**
-     * Returns the account and prefix of an API key from the key's file. If the file is missing or wrong, adds a finding at
-     * `position` and returns null.
-     */
-    findKey: Effect.fnUntraced(function* (keyId: string, position: number) {
-      if (!unseen.keys.delete(`${keyId}.json`)) {
-        findings.add(position, `the key ${keyId} has no file`)
+    /** Returns the facts of an id from their file. If the file is missing or wrong, adds a finding at `position` and returns null. */
+    findFacts: Effect.fnUntraced(function* (id: string, position: number) {
+      const subject = `the ${references.noun} ${id}`
+      if (!unseen.facts.delete(`${id}.json`)) {
+        findings.add(position, `${subject} has no file`)
         return null
       }
-      const key = yield* readKey(keyId)
-      if (key === null) {
-        findings.add(position, `the file of the key ${keyId} is not the event that issued it`)
+      const read = yield* readFacts(id)
+      if (read === null) {
+        findings.add(position, `the file of ${subject} is not the event that issued it`)
         return null
       }
-      yield* compareProof(key.event, `the key ${keyId}`, keyName(keyId))
-      return key.facts
+      yield* compareProof(read.event, subject, referenceName(references, id))
+      return read.facts
     }),
     /**
      * Returns the recording time of the event just before or just after the exported positions, as its proof states it. If the
@@ -147,10 +149,11 @@ export const make = Effect.fnUntraced(function* (directory: string, verifiers: V
       findings.add(position, `${exportFiles.proofs}/${name} does not prove when the event at this position was recorded`)
       return null
     }),
-    /** Reports each file of a receipt, API key or proof that no event of the export refers to. */
+    /** Reports each of these files that no event of the export refers to. */
     finish: () => {
-      for (const folder of ["receipts", "keys", "proofs"] as const)
-        for (const name of unseen[folder]) findings.add(null, `${exportFiles[folder]}/${name} belongs to no event of the export`)
+      for (const folder of ["single", "facts", "proofs"] as const)
+        for (const name of unseen[folder])
+          findings.add(null, `${folders.folders[folder]}/${name} belongs to no event of the export`)
     }
   }
 })

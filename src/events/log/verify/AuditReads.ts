@@ -2,13 +2,12 @@
  * Reads the data that a verification of the log compares: events in ranges of positions, the number of events, and rows that belong
  * to no event of the log.
  */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { LogAdopted } from "#domain/log/LogAdopted.ts"
 import { logStream } from "#domain/log/LogReadEvents.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
-import * as EventLine from "#events/log/store/EventLine.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
@@ -99,33 +98,4 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
      */
     strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
   }
-})
-
-/**
- * Creates a function that returns the event by which an account got an API key: the issue of the key, or the account's claim of the
- * key. Returns null for an unknown key. Ignores a claim at position `size` or later, because the checkpoint does not cover this
- * claim.
- */
-export const makeKeyIssue = Effect.map(SqlClient.SqlClient, (sql) => {
-  const find = SqlSchema.findAll({
-    Request: Schema.Struct({ keyId: Schema.String, accountId: Schema.NullOr(Schema.String) }),
-    Result: StoredEvent,
-    execute: ({ accountId, keyId }) => sql`SELECT ${sql.literal(StoredEvent.columnsOf("e"))} FROM vatproof.api_keys k, LATERAL (
-        SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events WHERE log_id = ${logId}
-          AND stream_id = 'account-' || coalesce(${accountId}, k.account_id::text) AND type IN ('ApiKeyClaimed', 'ApiKeyIssued') AND strpos(data, k.key_id::text) > 0
-        ORDER BY version LIMIT 1) e
-      WHERE k.key_id = ${keyId}::uuid`
-  })
-  return Effect.fnUntraced(function* (keyId: string, size: number) {
-    const read = (accountId: string | null) => find({ accountId, keyId }).pipe(QueryPolicy.withRetry(retryFor))
-    const [newest = null] = yield* read(null)
-    if (newest === null || newest.position < size) return newest
-    // An API key can be claimed only once. Before the claim it belonged to the account that registered it.
-    const data = EventLine.readData(newest)
-    const [former = null] =
-      Predicate.hasProperty(data, "from_account_id") && typeof data.from_account_id === "string"
-        ? yield* read(data.from_account_id)
-        : []
-    return former
-  })
 })

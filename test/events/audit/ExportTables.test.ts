@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { exportTables, rowOf } from "#events/log/export/ExportTable.ts"
+import { exportCatalogue } from "#events/audit/ExportTables.ts"
+import { rowOf } from "#events/log/export/ExportTable.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 const issued = new StoredEvent({
@@ -23,18 +24,18 @@ const issued = new StoredEvent({
 
 /** Returns the cell of a company name in the table of personal data. */
 const cellOf = (name: string) => {
-  const table = exportTables.find(({ file }) => file === "personal/personal.csv")
+  const table = exportCatalogue.tables.find(({ file }) => file === "personal/personal.csv")
   const index = table?.columns.findIndex((column) => column.name === "input_name") ?? -1
   const personal = JSON.stringify({ input: { company_name: name } })
-  return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, key: null, personal })?.split(";")[index] ?? "")
+  return table === undefined ? "" : (rowOf(table, { event: issued, data: {}, facts: null, personal })?.split(";")[index] ?? "")
 }
 
 /** Returns the row of an operator's event, without the columns for the position and the times. */
 const rowIn = (name: string, type: string, data: object) => {
-  const table = exportTables.find(({ file }) => file === name)
+  const table = exportCatalogue.tables.find(({ file }) => file === name)
   const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'
   const event = new StoredEvent({ ...issued, type, metadata })
-  return table && rowOf(table, { event, data, key: null, personal: undefined })?.split(";").slice(3).join(";")
+  return table && rowOf(table, { event, data, facts: null, personal: undefined })?.split(";").slice(3).join(";")
 }
 
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
