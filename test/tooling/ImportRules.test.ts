@@ -28,9 +28,31 @@ const reaches: Readonly<Record<string, Reach>> = {
       #app/app.ts #test/support/Database.ts ./EventStore.ts ../domain/VatId.ts
     `)
   },
+  "src/domain/log": {
+    may: list(
+      "effect #domain/log/DomainEvent.ts #domain/kernel/Crypto.ts #domain/text/CalendarDate.ts #domain/telemetry/Metrics.ts"
+    ),
+    mayNot: list(`
+      effect/sql #domain/vat/VatId.ts #domain/accounts/Account.ts #domain/accounts/keys/IssueApiKey.ts #domain/receipts/Receipt.ts
+      #domain/pending/Batch.ts #domain/audit/Auditor.ts #domain/callers/Caller.ts #domain/validation/ValidationTask.ts
+      #events/log/store/EventStore.ts #infra/postgres/Postgres.ts #http/Api.ts ./DomainEvent.ts ../vat/VatId.ts
+    `)
+  },
+  "src/events/log": {
+    may: list("effect effect/sql #events/log/store/EventStore.ts #domain/log/DomainEvent.ts"),
+    mayNot: list("#events/Catalogue.ts #events/pending/BatchAudit.ts #domain/vat/VatId.ts")
+  },
   "src/events/log/projections": {
-    may: list("effect effect/sql #domain/vat/VatId.ts #events/Catalogue.ts"),
-    mayNot: list("node:crypto #infra/postgres/Postgres.ts #http/Api.ts ../Catalogue.ts")
+    may: list(`
+      effect effect/sql effect/sql/SqlError effect/encoding @effect/sql-pg #events/log/store/EventStore.ts
+      #domain/log/DomainEvent.ts #domain/kernel/Crypto.ts #domain/text/CsvText.ts #domain/telemetry/Metrics.ts #domain/concurrency/Worker.ts
+    `),
+    mayNot: list(`
+      node:crypto #events/Catalogue.ts #events/ProjectionCatalogue.ts #events/vat/PgAnswerCache.ts #events/receipts/PgReceipts.ts
+      #events/accounts/Outbox.ts #events/callers/PgIdentity.ts #events/audit/EventIndex.ts #events/pending/PgBatchStore.ts
+      #domain/vat/VatId.ts #domain/accounts/Account.ts #domain/receipts/Receipt.ts #domain/pending/Batch.ts #domain/audit/Auditor.ts
+      #domain/callers/Caller.ts #domain/validation/ValidationTask.ts #infra/postgres/Postgres.ts #http/Api.ts #app/layers/LogCatalogue.ts ../store/EventStore.ts
+    `)
   },
   "src/infra": {
     may: list(`
@@ -152,7 +174,9 @@ const byFolder: ReadonlyArray<Case> = Object.entries(reaches).flatMap(([folder, 
 const byForm: ReadonlyArray<Case> = Object.entries(forms).flatMap(([name, form]) =>
   [
     { folder: "src/domain", specifier: "#events/log/store/EventStore.ts" },
+    { folder: "src/domain/log", specifier: "#domain/vat/VatId.ts" },
     { folder: "src/events", specifier: "#infra/postgres/Postgres.ts" },
+    { folder: "src/events/log/store", specifier: "#events/receipts/PgReceipts.ts" },
     { folder: "src/infra", specifier: "#http/Api.ts" },
     { folder: "src/http", specifier: "#events/log/store/EventStore.ts" },
     { folder: "src", specifier: "#test/support/Database.ts" },
