@@ -6,6 +6,7 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { tokenOf } from "#domain/accounts/email/EmailLinks.ts"
 import type { RequestedEmail } from "#domain/accounts/email/EmailQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
+import { columnsFor } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as TraceParent from "#events/log/store/TraceParent.ts"
 
@@ -25,13 +26,13 @@ export interface SettledMail {
 export type Outcome = "sent" | "refused"
 
 const Row = Schema.Struct({
-  mail_id: Schema.String,
-  account_id: Schema.String,
+  mailId: Schema.String,
+  accountId: Schema.String,
   purpose: Schema.Literals(["verify_email", "reset_password"]),
   state: Schema.Literals(["claimed", "expired", "needless"]),
   email: Schema.NullOr(Schema.String),
-  requested_at: Schema.DateTimeUtcFromDate,
-  expires_at: Schema.DateTimeUtcFromDate,
+  requestedAt: Schema.DateTimeUtcFromDate,
+  expiresAt: Schema.DateTimeUtcFromDate,
   attempts: Schema.Int
 })
 
@@ -50,7 +51,7 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
   const findTurn = SqlSchema.findAll({
     Request: Schema.String,
     Result: Row,
-    execute: (claim) => sql`SELECT mail_id, account_id, purpose, state, email, requested_at, expires_at, attempts
+    execute: (claim) => sql`SELECT ${sql.literal(columnsFor(Row.fields))}
       FROM vatproof.claim_mail(${claim}, ${leaseMs})`
   })
 
@@ -59,10 +60,8 @@ export const make = Effect.fnUntraced(function* (lease: Duration.Input) {
     const attempt = crypto.uuidV7()
     const rows = yield* findTurn(attempt)
     return {
-      settled: rows.flatMap(({ mail_id, state }) =>
-        state === "claimed" ? [] : [{ mailId: mail_id, state } satisfies SettledMail]
-      ),
-      claimed: Option.firstSomeOf(rows.map((row) => claimedMail(row, tokenOf(keyedHash, row.mail_id), attempt)))
+      settled: rows.flatMap(({ mailId, state }) => (state === "claimed" ? [] : [{ mailId, state } satisfies SettledMail])),
+      claimed: Option.firstSomeOf(rows.map((row) => claimedMail(row, tokenOf(keyedHash, row.mailId), attempt)))
     }
   }).pipe(QueryPolicy.withRetry("0 millis"))
 
@@ -119,17 +118,9 @@ const makeLinksOf = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 })
 
-const claimedMail = (row: typeof Row.Type, token: Redacted.Redacted, claim: string): Option.Option<ClaimedMail> => {
-  if (row.email === null) return Option.none()
-  return Option.some({
-    mailId: row.mail_id,
-    accountId: row.account_id,
-    purpose: row.purpose,
-    email: row.email,
-    token,
-    requestedAt: row.requested_at,
-    validUntil: row.expires_at,
-    claim,
-    attempts: row.attempts
-  })
-}
+const claimedMail = (
+  { email, expiresAt, ...row }: typeof Row.Type,
+  token: Redacted.Redacted,
+  claim: string
+): Option.Option<ClaimedMail> =>
+  email === null ? Option.none() : Option.some({ ...row, email, token, validUntil: expiresAt, claim })

@@ -15,37 +15,39 @@ import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { type BillingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 import { keyPlaceholder } from "#events/callers/PgIdentity.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
+import { Int8 } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "5 seconds"
 
 const AccountRow = Schema.Struct({
-  account_id: Schema.String,
+  accountId: Schema.String,
   email: Schema.NullOr(Schema.String),
-  agent_id: Schema.NullOr(Schema.String),
+  agentId: Schema.NullOr(Schema.String),
   plan: PlanName,
-  per_month: Schema.NullOr(Schema.BigInt),
-  verified_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
-  created_at: Schema.DateTimeUtcFromDate,
-  closed_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
-  active_keys: Schema.BigInt
+  ownPerMonth: Schema.NullOr(Schema.BigInt),
+  verifiedAt: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  createdAt: Schema.DateTimeUtcFromDate,
+  closedAt: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  activeKeys: Int8
 })
 
 const KeyRow = Schema.Struct({
-  key_id: Schema.String,
+  keyId: Schema.String,
   prefix: Schema.String,
-  account_id: Schema.String,
+  accountId: Schema.String,
   email: Schema.NullOr(Schema.String),
   label: Schema.String,
   plan: PlanName,
-  per_month: Schema.NullOr(Schema.BigInt),
-  issued_at: Schema.DateTimeUtcFromDate,
-  revoked_at: Schema.NullOr(Schema.DateTimeUtcFromDate),
-  used: Schema.BigInt
+  ownPerMonth: Schema.NullOr(Schema.BigInt),
+  issuedAt: Schema.DateTimeUtcFromDate,
+  revokedAt: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  used: Int8
 })
 
-const accountColumns = `a.account_id, c.email, c.agent_id, a.plan, a.per_month, a.verified_at, a.created_at, a.closed_at,
-  (SELECT count(*) FROM vatproof.api_keys k WHERE k.account_id = a.account_id AND k.revoked_at IS NULL) AS active_keys
+const accountColumns = `a.account_id AS "accountId", c.email, c.agent_id AS "agentId", a.plan, a.per_month AS "ownPerMonth",
+  a.verified_at AS "verifiedAt", a.created_at AS "createdAt", a.closed_at AS "closedAt",
+  (SELECT count(*) FROM vatproof.api_keys k WHERE k.account_id = a.account_id AND k.revoked_at IS NULL) AS "activeKeys"
   FROM vatproof.accounts a LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id`
 
 /** Creates a function that finds an account by user_id, email address or agent id. */
@@ -76,7 +78,7 @@ const makeFind = Effect.gen(function* () {
     const [only, ...namesakes] = yield* findByAgent(term).pipe(QueryPolicy.withRetry(retryFor))
     if (only === undefined) return yield* new AccountNotFound({ term })
     if (namesakes.length === 0) return only
-    const accountIds = [only, ...namesakes].map(({ account_id }) => account_id)
+    const accountIds = [only, ...namesakes].map(({ accountId }) => accountId)
     return yield* new AccountNotUnique({ term, accountIds })
   })
 })
@@ -84,33 +86,16 @@ const makeFind = Effect.gen(function* () {
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const plans = yield* Plans
-  const perMonth = (row: { readonly plan: PlanName; readonly per_month: bigint | null }) =>
-    limitsOf(plans, row.plan, row.per_month).perMonth
-
+  const perMonth = ({ ownPerMonth, plan }: Pick<typeof KeyRow.Type, "ownPerMonth" | "plan">) =>
+    limitsOf(plans, plan, ownPerMonth).perMonth
   const accountRecord = (row: typeof AccountRow.Type): AccountRecord => ({
-    accountId: row.account_id,
-    email: row.email,
-    agentId: row.agent_id,
-    plan: row.plan,
+    ...row,
     perMonth: perMonth(row),
-    ownPerMonth: row.per_month === null ? null : Number(row.per_month),
-    verifiedAt: row.verified_at,
-    createdAt: row.created_at,
-    closedAt: row.closed_at,
-    activeKeys: Number(row.active_keys)
+    ownPerMonth: row.ownPerMonth === null ? null : Number(row.ownPerMonth)
   })
-
-  const keyRecord = (row: typeof KeyRow.Type): KeyRecord => ({
-    keyId: row.key_id,
-    prefix: row.prefix,
-    accountId: row.account_id,
-    email: row.email,
-    label: row.label,
-    plan: row.plan,
-    issuedAt: row.issued_at,
-    revokedAt: row.revoked_at,
-    used: Number(row.used),
-    perMonth: perMonth(row)
+  const keyRecord = ({ ownPerMonth, ...row }: typeof KeyRow.Type): KeyRecord => ({
+    ...row,
+    perMonth: perMonth({ ownPerMonth, plan: row.plan })
   })
 
   const findRow = yield* makeFind
@@ -175,8 +160,8 @@ const makeFindKeys = Effect.map(SqlClient.SqlClient, (sql) =>
     }),
     Result: KeyRow,
     execute: ({ accountId, keyId, limit, meter }) => {
-      const columns = sql`k.key_id, k.prefix, k.account_id, c.email, coalesce(l.label, '') AS label, a.plan, a.per_month, k.issued_at,
-        k.revoked_at, coalesce(m.used, 0) AS used
+      const columns = sql`k.key_id AS "keyId", k.prefix, k.account_id AS "accountId", c.email, coalesce(l.label, '') AS label, a.plan,
+        a.per_month AS "ownPerMonth", k.issued_at AS "issuedAt", k.revoked_at AS "revokedAt", coalesce(m.used, 0) AS used
         FROM vatproof.api_keys k JOIN vatproof.accounts a ON a.account_id = k.account_id
         LEFT JOIN vatproof.contacts c ON c.account_id = a.account_id
         LEFT JOIN vatproof.api_key_labels l ON l.key_id = k.key_id

@@ -5,28 +5,22 @@
 import { DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AuditorAdded, AuditorRevoked, auditorStream, generateToken, isToken, type Auditor } from "#domain/audit/Auditor.ts"
-import {
-  type NewAuditor,
-  type AuditorEntry,
-  Auditors,
-  InvalidAuditorToken,
-  UnknownAccount,
-  UnknownAuditor
-} from "#domain/audit/Auditors.ts"
+import { type NewAuditor, Auditors, InvalidAuditorToken, UnknownAccount, UnknownAuditor } from "#domain/audit/Auditors.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
+import { columnsFor } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
 const maxListed = 1_000
 
 const Row = Schema.Struct({
-  auditor_id: Schema.String,
-  account_id: Schema.NullOr(Schema.String),
+  auditorId: Schema.String,
+  accountId: Schema.NullOr(Schema.String),
   name: Schema.String,
-  added_at: Schema.DateTimeUtcFromDate,
-  expires_at: Schema.DateTimeUtcFromDate,
-  revoked_at: Schema.NullOr(Schema.DateTimeUtcFromDate)
+  addedAt: Schema.DateTimeUtcFromDate,
+  expiresAt: Schema.DateTimeUtcFromDate,
+  revokedAt: Schema.NullOr(Schema.DateTimeUtcFromDate)
 })
 
 const make = Effect.gen(function* () {
@@ -46,8 +40,8 @@ const make = Effect.gen(function* () {
 
   const revoke = Effect.fn("PgAuditors.revoke")(function* (auditorId: string) {
     const [row] = yield* findById(auditorId)
-    if (row === undefined || row.revoked_at !== null) return yield* new UnknownAuditor({ auditorId })
-    const revoked = AuditorRevoked.make({ auditor_id: auditorId, account_id: row.account_id })
+    if (row === undefined || row.revokedAt !== null) return yield* new UnknownAuditor({ auditorId })
+    const revoked = AuditorRevoked.make({ auditor_id: auditorId, account_id: row.accountId })
     yield* events.appendFact(auditorStream(auditorId), revoked)
   })
 
@@ -56,30 +50,17 @@ const make = Effect.gen(function* () {
     if (!isToken(text)) return yield* new InvalidAuditorToken({})
     const [row] = yield* findByToken(crypto.sha256Hex(text))
     const now = yield* DateTime.now
-    if (row === undefined || row.revoked_at !== null || DateTime.isLessThanOrEqualTo(row.expires_at, now)) {
+    if (row === undefined || row.revokedAt !== null || DateTime.isLessThanOrEqualTo(row.expiresAt, now)) {
       return yield* new InvalidAuditorToken({})
     }
-    return { auditorId: row.auditor_id, accountId: row.account_id, expiresAt: row.expires_at } satisfies Auditor
+    return { auditorId: row.auditorId, accountId: row.accountId, expiresAt: row.expiresAt } satisfies Auditor
   })
 
-  const list = findAll.pipe(
-    Effect.map((rows) =>
-      rows.map(({ account_id, added_at, auditor_id, expires_at, name, revoked_at }): AuditorEntry => ({
-        auditorId: auditor_id,
-        accountId: account_id,
-        expiresAt: expires_at,
-        name,
-        addedAt: added_at,
-        revokedAt: revoked_at
-      }))
-    )
-  )
-
-  return Auditors.of({ add, list, revoke, byToken })
+  return Auditors.of({ add, list: findAll, revoke, byToken })
 })
 
 const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
-  const columns = sql.literal("auditor_id, account_id, name, added_at, expires_at, revoked_at")
+  const columns = sql.literal(columnsFor(Row.fields))
 
   const byHash = SqlSchema.findAll({
     Request: Schema.String,

@@ -24,6 +24,7 @@ import { EventStore } from "#events/log/store/EventStore.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import { columnsFor, Int8 } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
@@ -37,17 +38,17 @@ const decodeAccepted = EventTypes.decoder(ValidationAccepted)
 const decodeDocument = EventTypes.documentDecoder(ValidationAccepted)
 
 const Claimed = Schema.Struct({
-  task_id: Schema.String,
-  position: Schema.BigInt,
-  account_id: Schema.String,
-  key_id: Schema.String,
-  batch_id: Schema.NullOr(Schema.String),
-  vat_id: Schema.String,
-  member_state: Schema.String,
+  taskId: Schema.String,
+  position: Int8,
+  accountId: Schema.String,
+  keyId: Schema.String,
+  batchId: Schema.NullOr(Schema.String),
+  vatId: Schema.String,
+  memberState: Schema.String,
   attempts: Schema.Int,
-  is_expired: Schema.Boolean,
-  is_cancelled: Schema.NullOr(Schema.Boolean),
-  is_probe: Schema.Boolean,
+  isExpired: Schema.Boolean,
+  isCancelled: Schema.NullOr(Schema.Boolean),
+  isProbe: Schema.Boolean,
   accepted: Schema.NullOr(Schema.String)
 })
 
@@ -73,7 +74,7 @@ const makeClaim = Effect.gen(function* () {
       answers: Schema.Array(Schema.NullOr(Schema.Int))
     }),
     Result: Claimed,
-    execute: ({ answers, claim, slots, states }) => sql`SELECT ${sql.literal(Object.keys(Claimed.fields).join(", "))}
+    execute: ({ answers, claim, slots, states }) => sql`SELECT ${sql.literal(columnsFor(Claimed.fields))}
       FROM vatproof.claim_tasks(${logId}::smallint, ${claim}::uuid, ${leaseMs}, ${sqlArray(states, elementType.text)},
         ${sqlArray(slots, elementType.int4)}, ${sqlArray(
           answers.map((ms) => (ms === null ? null : BigInt(ms))),
@@ -86,21 +87,7 @@ const makeClaim = Effect.gen(function* () {
     const [states, slots] = [requested.map(({ memberState }) => memberState), requested.map(({ slots }) => slots)]
     const answers = requested.map(({ answerMs }) => answerMs)
     const rows = yield* findClaimed({ claim, states, slots, answers }).pipe(QueryPolicy.withRetry("0 millis"))
-    return rows.map((row): ClaimedTask => ({
-      taskId: row.task_id,
-      claim,
-      position: Number(row.position),
-      accountId: row.account_id,
-      keyId: row.key_id,
-      batchId: row.batch_id,
-      vatId: row.vat_id,
-      memberState: row.member_state,
-      attempts: row.attempts,
-      isExpired: row.is_expired,
-      isCancelled: row.is_cancelled ?? false,
-      isProbe: row.is_probe,
-      accepted: row.accepted
-    }))
+    return rows.map((row): ClaimedTask => ({ ...row, claim, isCancelled: row.isCancelled ?? false }))
   })
 })
 

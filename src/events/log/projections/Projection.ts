@@ -1,22 +1,16 @@
 /** An asynchronous projection, which follows the log, and the step that advances it. */
-import { Effect, Schema, SchemaTransformation } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/log/store/AppendCommand.ts"
+import { Int8 } from "#events/log/database/Rows.ts"
 import type { QueryFailure } from "#events/log/database/QueryPolicy.ts"
 
 /** The events at positions `from` (inclusive) to `to` (exclusive). */
 export const ProjectionBatch = Schema.Struct({ from: Schema.Int, to: Schema.Int })
 export type ProjectionBatch = typeof ProjectionBatch.Type
 
-const Count = Schema.BigInt.pipe(
-  Schema.decodeTo(
-    Schema.Int,
-    SchemaTransformation.transform({ decode: (big) => Number(big), encode: (number) => BigInt(number) })
-  )
-)
-
 /** Numbers of rows that were missing, surplus, or different from the rows that the events produce. */
-export const Changes = Schema.Struct({ missing: Count, surplus: Count, different: Count })
+export const Changes = Schema.Struct({ missing: Int8, surplus: Int8, different: Int8 })
 export type Changes = typeof Changes.Type
 
 /**

@@ -1,12 +1,6 @@
 /** An event as the database stores it. */
-import { Schema, SchemaTransformation } from "effect"
-
-const Position = Schema.BigInt.pipe(
-  Schema.decodeTo(
-    Schema.Int,
-    SchemaTransformation.transform({ decode: (big) => Number(big), encode: (number) => BigInt(number) })
-  )
-)
+import { Schema } from "effect"
+import { Int8 } from "#events/log/database/Rows.ts"
 
 /** Returns SQL for a time as text, in UTC with microseconds; null for an infinite time. */
 export const utcText = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
@@ -20,9 +14,9 @@ const instant = (column: string) => `coalesce(${utcText(column)}, ${column}::tex
  */
 export class StoredEvent extends Schema.Class<StoredEvent>("StoredEvent")({
   log_id: Schema.Int,
-  position: Position,
+  position: Int8,
   stream_id: Schema.String,
-  version: Position,
+  version: Int8,
   event_id: Schema.String,
   type: Schema.String,
   schema_version: Schema.Int,
