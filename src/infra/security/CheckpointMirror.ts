@@ -8,6 +8,7 @@ import * as Worker from "#domain/concurrency/Worker.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
+import { isUrl, newestFile } from "#infra/security/NotaryKeys.ts"
 
 const pollEvery = "1 second"
 const pushEvery = Duration.minutes(1)
@@ -17,15 +18,6 @@ const retries = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: 3 }
 
 /** The push failed. The message excludes the URL, which may contain a password. */
 class MirrorFailed extends Schema.TaggedError<MirrorFailed>()("MirrorFailed", { message: Schema.String }) {}
-
-/** Returns true if a mirror is a URL (`https://…`, or `http://…` to this machine), and false if it is a folder. */
-export const isUrl = (place: string) => /^https?:\/\//u.test(place)
-
-/**
- * The name of the file with the newest checkpoint in a mirror folder. The folder also has one file for each day (UTC), with the
- * last checkpoint of the day.
- */
-export const newestFile = "checkpoint"
 
 const toFolder = Effect.fnUntraced(function* (directory: string, note: string) {
   const fs = yield* FileSystem.FileSystem

@@ -1,6 +1,6 @@
 /** A secret that an installation generates once and keeps in a file that only its user can read. */
 import { Effect, FileSystem, Path, Redacted, Schema } from "effect"
-import { Base64Url } from "effect/encoding"
+import * as Base64Url from "effect/encoding/Base64Url"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 

@@ -2,7 +2,6 @@
 import { Array as Arr, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Schema } from "effect"
 import { logNameOf } from "#domain/log/LogPurpose.ts"
 import { AppConfig, InvalidSetting } from "#infra/config/AppConfig.ts"
-import { isUrl, newestFile } from "#infra/security/CheckpointMirror.ts"
 import * as AtomicFile from "#infra/security/AtomicFile.ts"
 import * as GeneratedSecret from "#infra/security/GeneratedSecret.ts"
 
@@ -11,6 +10,15 @@ export class NotaryKeyUnusable extends Schema.TaggedError<NotaryKeyUnusable>()("
   message: Schema.String,
   cause: Schema.Defect()
 }) {}
+
+/** Returns true if a mirror is a URL (`https://…`, or `http://…` to this machine), and false if it is a folder. */
+export const isUrl = (place: string) => /^https?:\/\//u.test(place)
+
+/**
+ * The name of the file with the newest checkpoint in a mirror folder. The folder also has one file for each day (UTC), with the
+ * last checkpoint of the day.
+ */
+export const newestFile = "checkpoint"
 
 const unusable = (what: string) => (cause: PlatformError.PlatformError) =>
   Effect.fail(new NotaryKeyUnusable({ message: `${what} cannot be read: ${cause.message}`, cause }))

@@ -3,7 +3,7 @@
  * that did not decode) are replaced by a description without the data.
  */
 import { type Cause, Predicate, Schema, SchemaIssue } from "effect"
-import { HttpClientError } from "effect/http"
+import * as HttpClientError from "effect/http/HttpClientError"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 
 /** One error. `stack` has only the stack frames. `cause` is the error that caused this error. */
