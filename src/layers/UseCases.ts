@@ -1,5 +1,5 @@
 /** The use cases that the endpoints call, and the background work on batches and tasks. */
-import { Duration, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { ClaimApiKey } from "#domain/accounts/keys/ClaimApiKey.ts"
 import { IssueApiKey } from "#domain/accounts/keys/IssueApiKey.ts"
 import { RevokeApiKey } from "#domain/accounts/keys/RevokeApiKey.ts"
@@ -17,13 +17,14 @@ import { SignUp } from "#domain/accounts/signup/SignUp.ts"
 import { VerifyEmail } from "#domain/accounts/signup/VerifyEmail.ts"
 import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
+import { validFor } from "#domain/vat/Freshness.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
 import * as CommonPasswords from "#infra/security/CommonPasswords.ts"
 
 export const useCases = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
-    const freshness = { valid: Duration.hours(24), invalid: config.cacheTtlInvalid, stale: config.staleMaxAge }
+    const freshness = { valid: validFor, invalid: config.cacheTtlInvalid, stale: config.staleMaxAge }
     const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
     const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
     return Layer.mergeAll(

@@ -11,7 +11,8 @@ import * as Worker from "#domain/concurrency/Worker.ts"
 import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
-import { closingId, quotaDelay, quotaFailure } from "#domain/validation/ValidationTask.ts"
+import { quotaDelay, quotaFailure } from "#domain/pending/TaskDelays.ts"
+import { closingId } from "#domain/validation/ValidationTask.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
 /** Polling interval for batches that other replicas accepted, or left unfinished when they stopped. */

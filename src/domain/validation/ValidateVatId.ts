@@ -1,7 +1,8 @@
 /** The main use case: validates a VAT ID with the answer cache and the sources, and records the result (rules 12-25). */
 import { Clock, Context, Effect, Layer, MutableRef, Option, Result } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
-import { AnswerCache, type Freshness, isFresh, isServableStale, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
+import { AnswerCache, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
+import { type Freshness, isFresh, isServableStale } from "#domain/vat/Freshness.ts"
 import type { AdmittedConfirmation, ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
 import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import type { ConfirmationRefusal } from "#domain/receipts/ConfirmationSource.ts"

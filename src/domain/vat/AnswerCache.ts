@@ -1,6 +1,5 @@
 /** Caches the newest answer about each VAT ID. The cache is a projection of the log: all replicas share it, and it is as durable as the log. */
-import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
-import { germanDay } from "#domain/text/CalendarDate.ts"
+import { Context, Effect, Layer, Option, Schema } from "effect"
 import { makeLruCache } from "#domain/concurrency/LruCache.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
@@ -69,39 +68,6 @@ export const layerCached = Layer.effect(
     })
   })
 )
-
-/**
- * Maximum ages of answers. `valid` and `invalid` apply to fresh answers with that verdict. `stale` applies to answers that are
- * served during an outage. The age of an answer counts from its time by the source's clock (rules 16, 18).
- */
-export interface Freshness {
-  readonly valid: Duration.Duration
-  readonly invalid: Duration.Duration
-  readonly stale: Duration.Duration
-}
-
-/** Returns true if the answer may be served without a call of a source. */
-export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number): boolean =>
-  isYounger(answer, answer.valid ? valid : invalid, nowMs)
-
-/** Returns true if the answer may be served during an outage of the sources. */
-export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
-  isYounger(answer, stale, nowMs)
-
-/**
- * Maximum time by which a source's clock can be ahead. An answer whose time is further in the future is neither fresh nor stale,
- * so it is not served.
- */
-const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
-
-const isYounger = (answer: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
-  const ageMs = nowMs - DateTime.toEpochMillis(answer.answered_at)
-  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge) && !hasBecomeValid(answer, nowMs)
-}
-
-/** Returns true if the answer says that the VAT ID becomes valid on a later day (evatr-2002), and that day has begun in Germany. */
-const hasBecomeValid = ({ answered_at, valid, valid_from = null }: CachedAnswer, nowMs: number) =>
-  !valid && valid_from !== null && germanDay(answered_at) < valid_from && valid_from <= germanDay(DateTime.makeUnsafe(nowMs))
 
 /** Returns the key of the newest answer for a VAT ID in the table `latest`. */
 export const latestKey = (vatId: VatId): string => `answer-${vatId.value}`
