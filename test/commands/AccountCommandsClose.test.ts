@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
-import { checkpointOf, layerSigned, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson, commandWith } from "#test/support/CommandLine.ts"
 import { showAccount, why } from "#test/support/Operations.ts"
 import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
@@ -12,6 +12,7 @@ import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import { signer } from "#test/support/log/Keys.ts"
 
 const Closed = Schema.Struct({
   user_id: Schema.String,

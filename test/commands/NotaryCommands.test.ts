@@ -3,11 +3,12 @@ import { join } from "node:path"
 import { Effect, Fiber, Schedule } from "effect"
 import { HttpClient } from "effect/http"
 import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
-import { signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandWith } from "#test/support/CommandLine.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import { signer } from "#test/support/log/Keys.ts"
 
 layer(RunningService.layerGround, { excludeTestServices: true })("`vatproof notary`", (it) => {
   it.effect("generates a signing key, prints its public key, and writes it to a file that only the owner can read", function* () {

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted, Schedule } from "effect"
 import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
-import { logName, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandWith } from "#test/support/CommandLine.ts"
 import { assert, layer } from "#test/support/Test.ts"
-import { secretOf, signerOf } from "#test/support/log/Keys.ts"
+import { logName, secretOf, signer, signerOf } from "#test/support/log/Keys.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 
 const key = formatVerifier(signer)

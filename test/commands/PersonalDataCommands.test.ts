@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { join } from "node:path"
 import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
 import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
-import { checkpointOf, layerSigned, newAuditor, signer, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import { why } from "#test/support/Operations.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
@@ -14,6 +14,7 @@ import { confirm, receiptIdOf, receiptsPath } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import { signer } from "#test/support/log/Keys.ts"
 
 const key = formatVerifier(signer)
 const vatId = "EL100440170"

@@ -2,11 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DateTime } from "effect"
 import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
-import { checkpointOf, layerSigned, newAuditor, signer, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor, temporaryFolder } from "#test/support/Auditing.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { cosign, formatWitness, witnessOf } from "#test/support/log/Witness.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { signer } from "#test/support/log/Keys.ts"
 
 const witness = witnessOf("witness.example/w1")
 const options = ["--key", formatVerifier(signer), "--witness", formatWitness(witness)]

@@ -7,11 +7,12 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt } from "#domain/receipts/Receipt.ts"
 import { parse as parseProof, verify as verifyProof } from "#events/log/merkle/Proof.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import { checkpointOf, log, signing, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import { log } from "#test/support/log/Keys.ts"
 
 const killsOrTwo = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(2))
 

@@ -9,13 +9,9 @@ import { EventStore } from "#events/log/store/EventStore.ts"
 import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
 import * as AuditorTokens from "#events/audit/PgAuditors.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
-import { secretOf, signerOf } from "#test/support/log/Keys.ts"
+import { log, logName, secretOf } from "#test/support/log/Keys.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
-
-export const logName = "vatproof.example/log/0"
-export const signer = signerOf(logName)
-export const log = { origin: logName, verifiers: [signer] }
 
 export const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "vatproof-audit-"))),

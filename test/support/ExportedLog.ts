@@ -4,9 +4,10 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { formatVerifier } from "#events/log/merkle/NoteKeys.ts"
-import { checkpointOf, layerSigned, signer, temporaryFolder } from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, temporaryFolder } from "#test/support/Auditing.ts"
 import { command, commandJson } from "#test/support/CommandLine.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import { signer } from "#test/support/log/Keys.ts"
 
 export const key = formatVerifier(signer)
 /** Returns the line `extra` of a proof that contains `leaf`. */

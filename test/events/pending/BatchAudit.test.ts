@@ -6,10 +6,10 @@ import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import { digestOf } from "#events/pending/ChunkDigest.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import { signer } from "#test/support/Auditing.ts"
 import * as SchemaOfProgram from "#test/support/SchemaOfProgram.ts"
 import * as SignedLog from "#test/support/SignedLog.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import { signer } from "#test/support/log/Keys.ts"
 
 const id = (last: string) => `019371c0-5f00-7000-8000-0000000000${last}`
 const [account_id, key_id] = [id("ac"), id("a1")]

@@ -8,19 +8,9 @@ import { parse as parseProof, verify as verifyProof } from "#events/log/merkle/P
 import { leafOf } from "#events/log/notary/StoredLeaf.ts"
 import { hashesIn } from "#events/log/merkle/Tiles.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
-import {
-  checkpointOf,
-  layerSigned,
-  log,
-  logName,
-  newAuditor,
-  signer,
-  signing,
-  temporaryFolder,
-  tileOf
-} from "#test/support/Auditing.ts"
+import { checkpointOf, layerSigned, newAuditor, signing, temporaryFolder, tileOf } from "#test/support/Auditing.ts"
 import { assert, layer } from "#test/support/Test.ts"
-import { secretOf } from "#test/support/log/Keys.ts"
+import { log, logName, secretOf, signer } from "#test/support/log/Keys.ts"
 import { businessCaller, type Events, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import { whileLocked } from "#test/support/Outages.ts"

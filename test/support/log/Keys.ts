@@ -27,6 +27,11 @@ export const secretOf = (name: string, seed = name): Redacted.Redacted<string> =
 export const signerOf = (name: string, seed = name): Signer =>
   Result.getOrThrow(parseSigner(pureCrypto, name, secretOf(name, seed)))
 
+/** The log of the tests, and the key that signs it. */
+export const logName = "vatproof.example/log/0"
+export const signer = signerOf(logName)
+export const log = { origin: logName, verifiers: [signer] }
+
 /** Returns the keys of a log that `signer` signs and that the keys `former` signed before. */
 export const keysOf = (signer: Signer, ...former: ReadonlyArray<Verifier>): LogKeys => ({
   name: signer.name,
