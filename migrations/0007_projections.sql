@@ -15,4 +15,4 @@ COMMENT ON COLUMN vatproof.projections.version IS 'Version of the rules that fil
 
 INSERT INTO vatproof.projections (log_id, name, version, position) VALUES
   (0, 'streams', 1, NULL), (0, 'meters', 1, NULL), (0, 'latest', 1, NULL), (0, 'listed', 1, NULL), (0, 'accounts', 1, NULL), (0, 'api_keys', 1, NULL),
-  (0, 'auditors', 1, NULL), (0, 'tasks', 1, NULL), (0, 'batches', 1, NULL), (0, 'event_index', 1, 0);
+  (0, 'auditors', 1, NULL), (0, 'tasks', 1, NULL), (0, 'batches', 1, NULL), (0, 'event_index', 1, 0), (0, 'source_hours', 1, 0);

@@ -165,3 +165,21 @@ CREATE INDEX IF NOT EXISTS event_index_key ON vatproof.event_index (log_id, key_
 CREATE INDEX IF NOT EXISTS event_index_vat_id ON vatproof.event_index (log_id, ((position >> 18)::int), vat_id) WHERE vat_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS event_index_receipt ON vatproof.event_index (log_id, receipt_id, position) WHERE receipt_id IS NOT NULL;
 COMMENT ON TABLE vatproof.event_index IS 'Index of the log: the positions of events by type, account, API key, VAT ID and receipt. An asynchronous projection.';
+
+CREATE TABLE IF NOT EXISTS vatproof.source_hours (
+  log_id smallint NOT NULL,
+  hour timestamptz NOT NULL,
+  member_state text COLLATE "C" NOT NULL,
+  source text COLLATE "C" NOT NULL,
+  outcome text COLLATE "C" NOT NULL,
+  calls bigint NOT NULL,
+  ms_sum bigint NOT NULL,
+  ms_max int NOT NULL,
+  last_position bigint NOT NULL,
+  PRIMARY KEY (log_id, hour, member_state, source, outcome)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE vatproof.source_hours IS 'Calls of sources per hour (UTC), as the attempts of the events name them. An asynchronous projection, whose rows are sums.';
+COMMENT ON COLUMN vatproof.source_hours.member_state IS 'Prefix of the VAT IDs (Greece: EL, Northern Ireland: XI).';
+COMMENT ON COLUMN vatproof.source_hours.outcome IS 'answered, or the code or reason of the failure.';
+COMMENT ON COLUMN vatproof.source_hours.ms_sum IS 'Sum of the durations of the calls in milliseconds.';
+COMMENT ON COLUMN vatproof.source_hours.last_position IS 'Position of the newest event that names such a call.';

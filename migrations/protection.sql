@@ -68,12 +68,12 @@ BEGIN
     GRANT USAGE ON SCHEMA vatproof TO vatproof_service;
     GRANT SELECT ON ALL TABLES IN SCHEMA vatproof TO vatproof_service;
     GRANT INSERT ON vatproof.api_key_labels, vatproof.contacts, vatproof.event_index, vatproof.outbox, vatproof.projections,
-      vatproof.mail_tokens, vatproof.uploads TO vatproof_service;
-    GRANT UPDATE ON vatproof.contacts, vatproof.event_index, vatproof.outbox, vatproof.projections, vatproof.scrubs, vatproof.uploads TO vatproof_service;
+      vatproof.mail_tokens, vatproof.source_hours, vatproof.uploads TO vatproof_service;
+    GRANT UPDATE ON vatproof.contacts, vatproof.event_index, vatproof.outbox, vatproof.projections, vatproof.scrubs, vatproof.source_hours, vatproof.uploads TO vatproof_service;
     GRANT DELETE ON vatproof.contacts, vatproof.outbox, vatproof.rate_slots, vatproof.rate_windows, vatproof.mail_tokens, vatproof.uploads
       TO vatproof_service;
     GRANT EXECUTE ON FUNCTION vatproof.accounts_rows, vatproof.api_keys_rows, vatproof.append, vatproof.auditors_rows, vatproof.batches_rows, vatproof.event_index_rows, vatproof.latest_rows, vatproof.listed_rows,
-      vatproof.meters_rows, vatproof.streams_rows, vatproof.tasks_rows, vatproof.claim_mail, vatproof.claim_notary, vatproof.claim_tasks, vatproof.count_calls,
+      vatproof.meters_rows, vatproof.source_hours_rows, vatproof.streams_rows, vatproof.tasks_rows, vatproof.claim_mail, vatproof.claim_notary, vatproof.claim_tasks, vatproof.count_calls,
       vatproof.defer_tasks, vatproof.find_tasks, vatproof.item_id, vatproof.keep_tasks, vatproof.next_attempt,
       vatproof.ensure_partitions, vatproof.find_callers, vatproof.lock_account, vatproof.newest_answers, vatproof.notarize, vatproof.positions_of_vat_id, vatproof.position_at, vatproof.release_items, vatproof.release_notary, vatproof.resume_tasks,
       vatproof.sweep_limits, vatproof.acquire_leases, vatproof.acquire_slots, vatproof.spend_budget, vatproof.version_at TO vatproof_service;

@@ -2,7 +2,8 @@
 -- asynchronous projections, the rebuild and the audit use the same functions. The functions read no projection, so a wrong row of a projection
 -- never causes another wrong row.
 --
--- A computed row of streams, meters or latest covers only the events at these positions; project() merges it with the row in the table.
+-- A computed row of streams, meters, latest or source_hours covers only the events at these positions; project() or the projection merges it with
+-- the row in the table.
 -- A computed row of accounts, api_keys or auditors covers all events of its stream below p_to; the positions only select the streams.
 --
 -- Each function is a single SQL statement, which the planner inlines. ORDER BY makes the wanted index the cheapest, whatever the statistics
@@ -222,6 +223,27 @@ RETURNS TABLE (log_id smallint, "position" bigint, type text, account_id uuid, k
       CASE WHEN type <> 'VatIdVerified' THEN vatproof.json_of(data) END AS json,
       CASE WHEN starts_with(stream_id, 'key-') AND octet_length(stream_id) = 40 THEN split_part(stream_id, 'key-', 2)::uuid END AS key_id
     FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+$$;
+
+-- Returns the calls of sources by hour (UTC), member state, source and outcome, from the attempts[] of the events. A failed call has the code of the
+-- source as its outcome, or the reason of the failure if there is no code. Attempts that called no source do not count.
+--
+-- Nearly all events repeat a cached answer and have no attempts. Canonical JSON has no spaces and escapes quotes in strings, so the text test finds
+-- exactly the events with attempts, and only their data is parsed.
+CREATE OR REPLACE FUNCTION vatproof.source_hours_rows(p_log smallint, p_from bigint, p_to bigint)
+RETURNS TABLE (log_id smallint, hour timestamptz, member_state text, source text, outcome text, calls bigint, ms_sum bigint, ms_max int, last_position bigint) LANGUAGE sql STABLE AS $$
+  SELECT p_log, date_trunc('hour', a.started_at, 'UTC'), a.member_state, a.source, a.outcome, count(*), sum(a.ms)::bigint, max(a.ms), max(a.position)
+  FROM (
+    SELECT d.position, left(coalesce(d.data ->> 'vat_id', d.data ->> 'target_vat_id', d.data #>> '{receipt,target_vat_id}'), 2) AS member_state,
+      (t.attempt ->> 'started_at')::timestamptz AS started_at, t.attempt ->> 'source' AS source, (t.attempt ->> 'duration_ms')::int AS ms,
+      CASE t.attempt ->> 'outcome' WHEN 'answered' THEN 'answered' ELSE coalesce(t.attempt ->> 'code', t.attempt ->> 'outcome') END AS outcome
+    FROM (
+      SELECT e.position, vatproof.json_of(e.data) AS data
+      FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
+      WHERE e.type IN ('VatIdVerified', 'VatIdVerificationFailed', 'ReceiptIssued', 'ConfirmationRefused') AND strpos(e.data, '"attempts":[{') > 0 OFFSET 0) d
+    CROSS JOIN LATERAL jsonb_array_elements(d.data -> 'attempts') AS t(attempt)
+    WHERE t.attempt ->> 'outcome' NOT IN ('circuit_open', 'saturated', 'over_budget') OFFSET 0) a
+  GROUP BY 2, 3, 4, 5
 $$;
 
 -- Applies the events at positions p_from (inclusive) to p_to (exclusive) to the inline projections.

@@ -103,5 +103,14 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
     columns: ["type", "account_id", "key_id", "vat_id", "receipt_id"],
     texts: ["type", "vat_id", "receipt_id"],
     position: either("position")
+  },
+  {
+    name: "source_hours",
+    kind: "asynchronous",
+    version: 1,
+    key: ["log_id", "hour", "member_state", "source", "outcome"],
+    columns: ["calls", "ms_sum", "ms_max", "last_position"],
+    texts: ["member_state", "source", "outcome"],
+    position: either("last_position")
   }
 ]

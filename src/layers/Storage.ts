@@ -34,6 +34,7 @@ import { Projections } from "#events/log/projections/Projections.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as LogOpening from "#events/log/store/LogOpening.ts"
 import * as SourceEvents from "#events/vat/SourceEvents.ts"
+import * as SourceHours from "#events/vat/SourceHours.ts"
 import { AppConfig, mailOptionsOf } from "#infra/config/AppConfig.ts"
 import * as DisposableDomains from "#infra/mail/DisposableDomains.ts"
 import * as FileMailer from "#infra/mail/FileMailer.ts"
@@ -95,7 +96,7 @@ export const stores = Layer.mergeAll(
 )
 
 /** The definitions of all asynchronous projections. */
-export const projections = [EventIndex.definition]
+export const projections = [EventIndex.definition, SourceHours.definition]
 
 /** The notary, the asynchronous projections, and the audit trail. */
 export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(

@@ -6,6 +6,7 @@ import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Audit
 import type { DomainEvent, EventIdentity } from "#domain/log/DomainEvent.ts"
 import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
+import type { Attempt } from "#domain/vat/Verdict.ts"
 import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -65,11 +66,23 @@ const receipt = (key_id: string, account_id: string, vatId: string, receiptId: s
   data: {
     account_id,
     answer: { ...answerJson, source: "bzst" },
-    attempts: [],
+    attempts: [
+      { code: "evatr-0000", duration_ms: 80, outcome: "answered", source: "bzst", started_at: "2027-01-15T08:30:00.000Z" }
+    ],
     key_id,
     receipt: { receipt_id: receiptId, result: { official_address: "", official_name: "Muster GmbH" }, target_vat_id: vatId }
   }
 })
+
+/** The calls of a live answer: an outage, an attempt that called no source, and the answer, in an hour that depends on `who`. */
+const callsOf = (who: number, what: number): ReadonlyArray<Attempt> => {
+  const call = { source: "vies", code: null, started_at: DateTime.makeUnsafe(1_800_000_000_000 + who * 3_600_000) } as const
+  return [
+    { ...call, outcome: "member_state_unavailable", code: "MS_UNAVAILABLE", duration_ms: 40 + what },
+    { ...call, outcome: "circuit_open", duration_ms: 0 },
+    { ...call, outcome: "answered", duration_ms: 100 * (what + 1) }
+  ]
+}
 
 /** Number of the account that claims keys of the other accounts. */
 const claimer = 3
@@ -152,7 +165,7 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
         company_name: `Company ${number} \u0000`,
         answered_at: DateTime.makeUnsafe(1_800_000_000_000 + who * 1_000)
       }
-      return { stream, event: answered(vatId, answer), meter }
+      return { stream, event: answered(vatId, answer, callsOf(who, what)), meter }
     }
     case "repeated":
       return { stream, event: repeated(vatId), meter }

@@ -1,6 +1,6 @@
 /** A minimal answer of a source, and the event that contains an answer. */
 import { DateTime, Schema } from "effect"
-import { type Answer, AnswerFacts } from "#domain/vat/Verdict.ts"
+import { type Answer, AnswerFacts, type Attempt } from "#domain/vat/Verdict.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
 export const sourceAnswer: Answer = {
@@ -20,7 +20,7 @@ export const sourceAnswer: Answer = {
 export const answerJson: Schema.JsonObject = Schema.encodeSync(AnswerFacts)(sourceAnswer)
 
 /** Returns the event of a validation that a source has answered. */
-export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
+export const answered = (vatId: string, answer: Answer = sourceAnswer, attempts: ReadonlyArray<Attempt> = []) =>
   VatIdVerified.make(
     {
       vat_id: vatId,
@@ -32,7 +32,7 @@ export const answered = (vatId: string, answer: Answer = sourceAnswer) =>
       served: "live",
       answer,
       answer_position: null,
-      attempts: []
+      attempts
     },
     answer
   )

@@ -6,7 +6,7 @@ import { ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
-import type { Answer } from "#domain/vat/Verdict.ts"
+import type { Answer, Attempt } from "#domain/vat/Verdict.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
@@ -50,6 +50,11 @@ const answer: Answer = {
   company_address: "Musterstrasse 22\n12345 musterort",
   evidence: { request: "x".repeat(120), response: "y".repeat(420), response_sha256: "0".repeat(64), http_status: 200 }
 }
+
+/** The call of the source that gave the answer. */
+const calls: ReadonlyArray<Attempt> = [
+  { source: "vies", outcome: "answered", code: null, started_at: answer.answered_at, duration_ms: 230 }
+]
 
 const vatIdOf = (index: number) => `ATU2${String(index).padStart(7, "0")}`
 
@@ -99,7 +104,7 @@ const append = Effect.fnUntraced(function* ({ events, keys, vatIds }: Contents) 
     const charge = { meter: `${stream}-2026-11`, units: 1, cap: events }
     return store.append({ stream, expectedVersion: null, events: [event], charge })
   }
-  const answers = yield* each(vatIds, (index) => validated(index, answered(vatIdOf(index), answer)))
+  const answers = yield* each(vatIds, (index) => validated(index, answered(vatIdOf(index), answer, calls)))
   for (let done = vatIds; done < validations; done += stage) {
     yield* each(Math.min(stage, validations - done), (nth) => {
       const index = done + nth

@@ -16,13 +16,16 @@ export type Changes = typeof Changes.Type
 /**
  * An asynchronous projection. The table is `vatproof.<name>` (migrations/projections.sql), and the service has SELECT, INSERT and UPDATE
  * rights on it. `version` increases when the rules of the rows change. After that, old rows stay until `vatproof projections rebuild`
- * corrects them.
+ * corrects them. `schema` is pg_temp while a rebuild computes a table of sums again.
  */
 export interface Projection {
   readonly name: string
   readonly version: number
-  /** Writes the rows that the events of a batch produce, in the transaction that advances the projection. Idempotent. */
-  readonly apply: (batch: ProjectionBatch) => Effect.Effect<Changes, QueryFailure>
+  /**
+   * Writes the rows that the events of a batch produce, in the transaction that advances the projection. Idempotent if the rows belong to
+   * one event each; otherwise it adds to the sums.
+   */
+  readonly apply: (batch: ProjectionBatch, schema: "vatproof" | "pg_temp") => Effect.Effect<Changes, QueryFailure>
 }
 
 export const define = (projection: Projection): Projection => projection
@@ -81,7 +84,7 @@ export const makeStep = Effect.gen(function* () {
       if (to <= from || version > projection.version) return { position: from, head: Number(head) }
       const found = Number((yield* count({ from, to })).found)
       if (found !== to - from) return yield* new LogGap({ projection: projection.name, from, to, found })
-      yield* projection.apply({ from, to })
+      yield* projection.apply({ from, to }, "vatproof")
       yield* sql`UPDATE vatproof.projections SET position = ${to}, moved_at = clock_timestamp() WHERE log_id = ${logId} AND name = ${name}`
       return { position: to, head: Number(head) }
     },

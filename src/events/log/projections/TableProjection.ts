@@ -22,6 +22,12 @@ export interface TableProjection {
   readonly position: string
 }
 
+/**
+ * True for an asynchronous table whose rows belong to one event each. Such a table is compared and corrected in ranges of positions. The
+ * rows of another table are sums over many events, so the whole table is compared with all events that it covers.
+ */
+export const hasRowsOfEvents = ({ key, kind }: TableProjection): boolean => kind === "asynchronous" && key.includes("position")
+
 /** All projections of a product: those of the log, and its own. */
 export class TableProjections extends Context.Service<TableProjections, ReadonlyArray<TableProjection>>()(
   "vatproof/events/log/projections/TableProjections"

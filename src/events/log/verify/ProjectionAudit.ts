@@ -7,7 +7,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import type { SqlError } from "effect/sql/SqlError"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import type { Findings } from "#events/log/verify/Findings.ts"
-import { differences, type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
+import { differences, hasRowsOfEvents, type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** Maximum number of wrong rows that are reported per table. */
@@ -101,7 +101,10 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
     const more = Number(rows[0]?.total ?? 0) - rows.length
     if (more > 0) findings.addRow({ table: name, key: "", position: null }, `${more} more rows are wrong`)
   }
-  if (kind === "inline") return report(yield* findWrong(differences(table, derivedRows(0, head), `vatproof.${name}`)))
+  if (!hasRowsOfEvents(table)) {
+    const end = kind === "inline" ? head : followed
+    return report(yield* findWrong(differences(table, derivedRows(0, end), `vatproof.${name}`)))
+  }
   for (let from = 0; from < followed; from += rangeSize) {
     const to = Math.min(followed, from + rangeSize)
     const storedRows = `(SELECT ${columns} FROM vatproof.${name} WHERE log_id = ${logId} AND position >= ${from} AND position < ${to})`

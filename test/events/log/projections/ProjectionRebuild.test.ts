@@ -8,6 +8,7 @@ import { Projections } from "#events/log/projections/Projections.ts"
 import { makeStep } from "#events/log/projections/Projection.ts"
 import * as EventIndex from "#events/audit/EventIndex.ts"
 import { tableProjections } from "#events/ProjectionCatalogue.ts"
+import * as SourceHours from "#events/vat/SourceHours.ts"
 import * as Migrations from "#infra/postgres/Migrations.ts"
 import { texts } from "#test/support/Batches.ts"
 import * as Histories from "#test/support/Histories.ts"
@@ -16,7 +17,7 @@ import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
 const names = tableProjections.map(({ name }) => name)
-const definitions = [EventIndex.definition]
+const definitions = [EventIndex.definition, SourceHours.definition]
 
 const rebuild = (wanted: ReadonlyArray<string>, progress = () => Effect.void) =>
   MigratedDatabase.asAdministrator(
@@ -50,7 +51,8 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
   const happened = new Set<string>()
   const happen = Effect.fnUntraced(function* (happenings: ReadonlyArray<Histories.Happening>) {
     yield* Histories.append(happened, happenings)
-    yield* (yield* Projections).upToDate(EventIndex.eventIndex)
+    const { upToDate } = yield* Projections
+    yield* Effect.forEach([EventIndex.eventIndex, SourceHours.sourceHours], upToDate)
   })
 
   it.effect.prop(
@@ -82,13 +84,21 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
     yield* MigratedDatabase.execute(
       "INSERT INTO vatproof.event_index (log_id, position, type) VALUES (0, 1000000, 'X'), (1, 0, 'X')"
     )
+    yield* MigratedDatabase.execute("UPDATE vatproof.source_hours SET calls = calls + 1")
+    yield* MigratedDatabase.execute("INSERT INTO vatproof.source_hours VALUES (0, now(), 'XX', 'vies', 'answered', 1, 1, 1, 0)")
     const meters = before.filter((row) => row.startsWith("meters ")).length
     const rebuilt = yield* rebuild(names)
     assert.deepStrictEqual(
       rebuilt.filter((one) => sumOf([one]) > 0),
       [
         { name: "meters", missing: 0, surplus: 2, different: meters },
-        { name: "event_index", missing: 1, surplus: 2, different: 0 }
+        { name: "event_index", missing: 1, surplus: 2, different: 0 },
+        {
+          name: "source_hours",
+          missing: 0,
+          surplus: 1,
+          different: before.filter((row) => row.startsWith("source_hours ")).length
+        }
       ]
     )
     assert.deepStrictEqual(yield* contents, before)
@@ -97,10 +107,11 @@ layer(testLayer, { excludeTestServices: true })("A rebuild", (it) => {
 
   it.effect("has the same result when two rebuilds run concurrently, or when a service appends events meanwhile", function* () {
     const before = yield* contents
-    for (const name of ["streams", "latest", "event_index"]) yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
+    for (const name of ["streams", "latest", "event_index", "source_hours"])
+      yield* MigratedDatabase.execute(`DELETE FROM vatproof.${name}`)
     const both = yield* Effect.all([rebuild(names), rebuild(names)], { concurrency: "unbounded" })
     assert.deepStrictEqual(yield* contents, before)
-    const rows = before.filter((row) => /^(?:streams|latest|event_index) /u.test(row)).length
+    const rows = before.filter((row) => /^(?:streams|latest|event_index|source_hours) /u.test(row)).length
     assert.strictEqual(sumOf(both.flat()), rows)
     const busy = Effect.forever(
       happen([

@@ -67,6 +67,12 @@ const transactions = Effect.gen(function* () {
 const followRules = (version: number) =>
   MigratedDatabase.execute(`UPDATE vatproof.projections SET version = ${version} WHERE name = '${EventIndex.eventIndex}'`)
 
+/** The tables that the append and this projection update. */
+const followed = new Set([
+  ...tableProjections.filter(({ kind }) => kind === "inline").map(({ name }) => name),
+  EventIndex.eventIndex
+])
+
 const projectionsLayer = Projections.layer([EventIndex.definition]).pipe(Layer.provide(logCatalogue))
 const testLayer = projectionsLayer.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
@@ -94,8 +100,8 @@ layer(testLayer, { excludeTestServices: true })("An asynchronous projection", (i
     ])
     const state = { version: 1, position: 5, lag: 0, stalled_ms: 0, outdated: false }
     assert.deepStrictEqual(
-      yield* projections.list,
-      tableProjections.map(({ kind, name }) => ({ name, kind, ...state }))
+      (yield* projections.list).filter(({ name }) => followed.has(name)),
+      tableProjections.filter(({ name }) => followed.has(name)).map(({ kind, name }) => ({ name, kind, ...state }))
     )
   })
 
@@ -169,7 +175,10 @@ describe("Background projections", () => {
       const clock = SkippingClock.make()
       const { list } = yield* Effect.map(clock.on(Layer.build(projectionsLayer)), Context.get(Projections))
       yield* list.pipe(
-        Effect.repeat({ until: (states) => states.every(({ lag }) => lag === 0), schedule: Schedule.spaced("20 millis") }),
+        Effect.repeat({
+          until: (states) => states.every(({ lag, name }) => lag === 0 || !followed.has(name)),
+          schedule: Schedule.spaced("20 millis")
+        }),
         Effect.timeout("15 seconds")
       )
       // Work takes no time on this clock, so each pause is the whole interval between two batches of 1,000 events.

@@ -8,6 +8,7 @@ import * as ProjectionAudit from "#events/log/verify/ProjectionAudit.ts"
 import { Projections } from "#events/log/projections/Projections.ts"
 import * as EventIndex from "#events/audit/EventIndex.ts"
 import { tableProjections } from "#events/ProjectionCatalogue.ts"
+import * as SourceHours from "#events/vat/SourceHours.ts"
 import * as Histories from "#test/support/Histories.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
@@ -105,13 +106,23 @@ const further: ReadonlyArray<Change> = [
     "event_index",
     "a projection with a too low position",
     "UPDATE vatproof.projections SET position = 3 WHERE name = 'event_index'"
+  ],
+  [
+    "source_hours",
+    "sums that the projection has not reached",
+    "UPDATE vatproof.projections SET position = 3 WHERE name = 'source_hours'"
+  ],
+  [
+    "source_hours",
+    "a surplus row in `source_hours`",
+    "INSERT INTO vatproof.source_hours VALUES (0, now(), 'XX', 'vies', 'answered', 1, 1, 1, 0)"
   ]
 ]
 
 /** Runs the asynchronous projection once. A background runner would repair the tables that tests change. */
-const followLog = Effect.flatMap(Projections, ({ upToDate }) => upToDate(EventIndex.eventIndex)).pipe(
-  Effect.provide(Projections.layer([EventIndex.definition]))
-)
+const followLog = Effect.flatMap(Projections, ({ upToDate }) =>
+  Effect.forEach([EventIndex.eventIndex, SourceHours.sourceHours], upToDate)
+).pipe(Effect.provide(Projections.layer([EventIndex.definition, SourceHours.definition])))
 
 const history = [0, 1, 2, 3].flatMap((who) =>
   [0, 1, 2, 3].flatMap((what) => Histories.kinds.map((kind) => ({ kind, who, what })))
