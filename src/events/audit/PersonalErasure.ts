@@ -16,7 +16,7 @@ import { receiptStream } from "#domain/receipts/Receipt.ts"
 import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import { type DocumentsChanged, makeChange } from "#events/log/personal/DocumentChanges.ts"
+import { makeChange } from "#events/log/personal/DocumentChanges.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
@@ -58,24 +58,21 @@ const make = Effect.gen(function* () {
   const eraseUploads = yield* makeEraseUploads
 
   /**
-   * Changes the documents of a subject for which `isMeant` returns true, by appending events. Returns the positions of these
-   * documents.
+   * Creates a function that changes the documents of a subject for which `isMeant` returns true, by appending events. It returns the
+   * positions of these documents.
    */
-  const changeAll = Effect.fnUntraced(function* (
-    subject: PersonalSubject,
-    isMeant: (row: PersonalRow) => boolean,
-    eventOf: (positions: ReadonlyArray<number>) => DomainEvent
-  ) {
-    const meant = (yield* find(subject)).filter(isMeant).map(({ position }) => Number(position))
-    yield* Effect.forEach(Arr.chunksOf(meant, maxPositions), (positions) => change(positions, eventOf(positions)))
-    return meant
-  })
-  const again = <A>(effect: Effect.Effect<A, DocumentsChanged | StoreUnavailable>) =>
-    effect.pipe(
+  const changeAll = (isMeant: (row: PersonalRow) => boolean, eventOf: (positions: ReadonlyArray<number>) => DomainEvent) =>
+    Effect.fnUntraced(
+      function* (subject: PersonalSubject) {
+        const meant = (yield* find(subject)).filter(isMeant).map(({ position }) => Number(position))
+        yield* Effect.forEach(Arr.chunksOf(meant, maxPositions), (positions) => change(positions, eventOf(positions)))
+        return meant
+      },
       Effect.retry({ times: maxAttempts - 1, while: (error) => error._tag === "DocumentsChanged" }),
       Effect.catchTag("DocumentsChanged", (cause) => Effect.fail(new StoreUnavailable({ cause })))
     )
-  const isKept = ({ document }: PersonalRow) => document !== null
+  const isErasable = ({ document, is_held }: PersonalRow) => document !== null && !is_held
+  const eraseLogged = changeAll(isErasable, (positions) => PersonalDataErased.make({ positions, cause: "request" }))
 
   return {
     find,
@@ -95,34 +92,13 @@ const make = Effect.gen(function* () {
       return subject._tag === "VatId" ? rows.map((row) => onlyItemsOf(subject.vatId, row)) : rows
     }),
     /** Erases the documents that are not on legal hold, and returns their positions. Can be repeated after an interruption. */
-    erase: (subject: PersonalSubject) =>
-      // Erases the documents of spooled chunks first. If such a chunk is appended meanwhile, the search of the log below finds it.
-      Effect.andThen(
-        eraseUploads(subject),
-        again(
-          changeAll(
-            subject,
-            (row) => isKept(row) && !row.is_held,
-            (positions) => PersonalDataErased.make({ positions, cause: "request" })
-          )
-        )
-      ),
-    hold: (subject: PersonalSubject) =>
-      again(
-        changeAll(
-          subject,
-          (row) => isKept(row) && !row.is_held,
-          (positions) => PersonalDataHeld.make({ positions })
-        )
-      ),
-    release: (subject: PersonalSubject) =>
-      again(
-        changeAll(
-          subject,
-          (row) => row.is_held,
-          (positions) => PersonalDataReleased.make({ positions })
-        )
-      )
+    // Erases the documents of spooled chunks first. If such a chunk is appended meanwhile, the search of the log finds it.
+    erase: (subject: PersonalSubject) => Effect.andThen(eraseUploads(subject), eraseLogged(subject)),
+    hold: changeAll(isErasable, (positions) => PersonalDataHeld.make({ positions })),
+    release: changeAll(
+      ({ is_held }) => is_held,
+      (positions) => PersonalDataReleased.make({ positions })
+    )
   }
 })
 

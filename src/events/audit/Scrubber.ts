@@ -169,16 +169,15 @@ const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
   const crypto = yield* Crypto
   const reads = yield* AuditReads.make
   const documentReads = yield* DocumentAudit.makeReads
-  const checks = yield* SubjectCheck.SubjectChecks
-  const types = SubjectCheck.typesOf(checks)
+  const subjects = yield* SubjectCheck.all
   return (found: Findings.Findings, isWhole: boolean) => {
     const documents = DocumentAudit.make(crypto, found)
-    const compareSubjects = SubjectCheck.makeAll(checks, { crypto, findings: found, begins: isWhole })
+    const compareSubjects = subjects.make({ crypto, findings: found, begins: isWhole })
     return {
       schema: SchemaAudit.run(schema, found),
       documents: (from: number, to: number) =>
         Effect.map(
-          Effect.all([reads.eventsWithDocuments(from, to, types), documentReads.between(from, to)]),
+          Effect.all([reads.eventsWithDocuments(from, to, subjects.types), documentReads.between(from, to)]),
           ([events, rows]) => {
             documents.compareAll(events, rows)
             events.forEach(compareSubjects)

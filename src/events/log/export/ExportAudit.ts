@@ -61,11 +61,7 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
   const compareSchema = yield* EventSchemas.make(findings)
   const documents = yield* makeDocuments(directory, findings)
   const tables = yield* makeTables(directory, manifest, documents !== null, findings)
-  const compareSubjects = SubjectCheck.makeAll(yield* SubjectCheck.SubjectChecks, {
-    crypto,
-    findings,
-    begins: manifest.from === 0
-  })
+  const compareSubjects = (yield* SubjectCheck.all).make({ crypto, findings, begins: manifest.from === 0 })
   const readSection = yield* ExportLines.make(directory, manifest, findings)
 
   const kept = CheckpointAudit.openKept(notes, CheckpointAudit.openWith(crypto, verifiers), findings)

@@ -144,7 +144,7 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
 
 /** Runs the checks of the product, and compares the events with the schemas of their types unless the section is trusted. */
 const makeCompareContents = Effect.fnUntraced(function* (crypto: PureCrypto, findings: Findings.Findings) {
-  const compareSubjects = SubjectCheck.makeAll(yield* SubjectCheck.SubjectChecks, { crypto, findings, begins: true })
+  const compareSubjects = (yield* SubjectCheck.all).make({ crypto, findings, begins: true })
   const compareSchema = yield* EventSchemas.make(findings)
   return ({ events, isTrusted }: Section) => {
     events.forEach(compareSubjects)
@@ -187,7 +187,7 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
   const tree = yield* TreeStore
   const documentReads = yield* DocumentAudit.makeReads
   const computed = yield* LeafHashes.makeComputed
-  const types = SubjectCheck.typesOf(yield* SubjectCheck.SubjectChecks)
+  const { types } = yield* SubjectCheck.all
 
   return Effect.fnUntraced(function* (from: number) {
     const to = Math.min(from + sectionSize, end)

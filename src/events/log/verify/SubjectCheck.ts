@@ -1,5 +1,5 @@
 /** Checks that a product adds to the verification of its log. */
-import { Context } from "effect"
+import { Context, Effect } from "effect"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import type { Findings } from "#events/log/verify/Findings.ts"
 import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
@@ -28,11 +28,11 @@ export class SubjectChecks extends Context.Service<SubjectChecks, ReadonlyArray<
   "vatproof/events/log/verify/SubjectChecks"
 ) {}
 
-/** Returns the types of the events that the checks need in a fast verification. */
-export const typesOf = (checks: ReadonlyArray<SubjectCheck>) => checks.flatMap(({ types }) => types)
-
-/** Creates a function that passes an event to each check. */
-export const makeAll = (checks: ReadonlyArray<SubjectCheck>, options: SubjectCheckOptions) => {
-  const compare = checks.map(({ make }) => make(options))
-  return (event: StoredEvent) => compare.forEach((one) => one(event))
-}
+/** All checks as one. */
+export const all = Effect.map(SubjectChecks, (checks): SubjectCheck => ({
+  types: checks.flatMap(({ types }) => types),
+  make: (options) => {
+    const compare = checks.map(({ make }) => make(options))
+    return (event) => compare.forEach((one) => one(event))
+  }
+}))
