@@ -28,6 +28,10 @@ for (const path of sources) {
 for (const path of ["migrations", "scripts/require-node.cjs", "README.md", "CHANGELOG.md", "LICENSE"]) {
   cpSync(join(root, path), join(target, path), { recursive: true })
 }
+// What an operator installs beside the command, from $(npm root -g)/vatproof.
+for (const folder of ["postgres", "proxy", "recovery", "systemd"]) {
+  cpSync(join(root, "docs/operations", folder), join(target, "docs/operations", folder), { recursive: true })
+}
 cpSync(join(root, "scripts/vatproof.cjs"), join(target, "bin/vatproof.cjs"))
 
 const { dependencies, description, imports, license, name, optionalDependencies, version } = JSON.parse(
@@ -46,7 +50,7 @@ write(
       type: "module",
       engines: { node: ">=24.7" },
       bin: { vatproof: "bin/vatproof.cjs" },
-      files: ["bin", "dist", "migrations", "scripts"],
+      files: ["bin", "dist", "docs/operations", "migrations", "scripts"],
       imports: Object.fromEntries(
         folders.flatMap(([pattern, path]) => [
           [`${pattern}.ts`, `${built(path)}.js`],
