@@ -28,6 +28,10 @@ const reaches: Readonly<Record<string, Reach>> = {
       #app/app.ts #test/support/Database.ts ./EventStore.ts ../domain/VatId.ts
     `)
   },
+  "src/domain/kernel": {
+    may: list("effect #domain/kernel/Crypto.ts #domain/text/PlainText.ts"),
+    mayNot: list("#domain/vat/VatId.ts #domain/callers/Caller.ts #events/log/store/EventStore.ts")
+  },
   "src/domain/log": {
     may: list(
       "effect #domain/log/DomainEvent.ts #domain/kernel/Crypto.ts #domain/text/CalendarDate.ts #domain/telemetry/Metrics.ts"
