@@ -15,6 +15,7 @@ import { ReceiptLinksApi } from "#http/receipts/ReceiptLinksApi.ts"
 import { ReceiptsApi } from "#http/receipts/ReceiptsApi.ts"
 import { RegistrationApi } from "#http/accounts/signup/RegistrationApi.ts"
 import { SignupApi } from "#http/accounts/signup/SignupApi.ts"
+import { SourceHistoryApi } from "#http/system/SourceHistoryApi.ts"
 import { SystemApi } from "#http/system/SystemApi.ts"
 import { UsageApi } from "#http/callers/UsageApi.ts"
 import { ValidationApi } from "#http/validation/ValidationApi.ts"
@@ -41,6 +42,7 @@ export class DecodedApi extends HttpApi.make("vatproof")
   .add(PasswordApi)
   .add(ApiKeysApi)
   .add(AuditApi)
+  .add(SourceHistoryApi)
   .annotate(HttpApi.PayloadParseOptions, everyField)
   .annotate(HttpApi.QueryParseOptions, everyField) {}
 
@@ -60,6 +62,7 @@ export class Api extends HttpApi.make("vatproof")
   .add(UsageApi)
   .add(AuditApi)
   .add(SystemApi)
+  .add(SourceHistoryApi)
   .annotate(HttpApi.AdditionalSchemas, [ErrorBody])
   .annotate(HttpApi.PayloadParseOptions, everyField)
   .annotate(HttpApi.QueryParseOptions, everyField)

@@ -20,6 +20,7 @@ import { documentPaths } from "#http/pipeline/SiteSettings.ts"
 import { makeRouteTable, type Route } from "#http/pipeline/RouteTable.ts"
 import * as SignupHandlers from "#http/accounts/signup/SignupHandlers.ts"
 import * as SitePages from "#http/site/SitePages.ts"
+import * as SourceHistoryHandlers from "#http/system/SourceHistoryHandlers.ts"
 import * as SystemHandlers from "#http/system/SystemHandlers.ts"
 import * as UsageHandlers from "#http/callers/UsageHandlers.ts"
 import { validatePath } from "#http/validation/ValidationApi.ts"
@@ -38,7 +39,8 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     ReceiptLinksHandlers.layer,
     ReceiptsHandlers.layer,
     RegistrationHandlers.layer,
-    SignupHandlers.layer
+    SignupHandlers.layer,
+    SourceHistoryHandlers.layer
   ]),
   Layer.provide([
     AuditAuthentication.layerAuditorRequired,

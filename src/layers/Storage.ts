@@ -33,6 +33,7 @@ import * as EventIndex from "#events/audit/EventIndex.ts"
 import { Projections } from "#events/log/projections/Projections.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as LogOpening from "#events/log/store/LogOpening.ts"
+import * as PgSourceHistory from "#events/vat/PgSourceHistory.ts"
 import * as SourceEvents from "#events/vat/SourceEvents.ts"
 import * as SourceHours from "#events/vat/SourceHours.ts"
 import { AppConfig, mailOptionsOf } from "#infra/config/AppConfig.ts"
@@ -98,8 +99,8 @@ export const stores = Layer.mergeAll(
 /** The definitions of all asynchronous projections. */
 export const projections = [EventIndex.definition, SourceHours.definition]
 
-/** The notary, the asynchronous projections, and the audit trail. */
-export const audit = Layer.merge(notary, PgAuditTrail.layer).pipe(
+/** The notary, the asynchronous projections, and their readers: the audit trail and the history of the sources. */
+export const audit = Layer.mergeAll(notary, PgAuditTrail.layer, PgSourceHistory.layer).pipe(
   Layer.provide(Projections.layer(projections)),
   Layer.provide(logCatalogue)
 )

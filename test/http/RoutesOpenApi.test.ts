@@ -18,6 +18,7 @@ const file = join(import.meta.dirname, "../../openapi.json")
 const publicOperations = new Set([
   "GET /health",
   "GET /v1/status",
+  "GET /v1/status/history",
   "GET /v1/validate/{vat_id}",
   "POST /v1/register",
   "POST /v1/auth/signup",

@@ -282,6 +282,8 @@ export const drive = Effect.fnUntraced(function* (service: ServiceClient, option
   const expect = make(service, asked)
   yield* expect(200, "GET /health", "/health")
   yield* expect(200, "GET /v1/status", "/v1/status")
+  for (const days of [7, 90])
+    yield* expect(200, "GET /v1/status/history", "/v1/status/history", { query: { days: String(days) } })
   // Concurrent, because mails, pending validations and batches take seconds.
   const parts = [
     accounts(service, expect, run),

@@ -51,7 +51,7 @@ ${sectionsOf(introduction, ["Errors", "Limits and counting"])}
 
 - [llms-full.txt](${publicUrl}/llms-full.txt): every call, with its fields and examples
 - [OpenAPI 3.1](${publicUrl}/openapi.json), and [the same as a page](${publicUrl}/docs)
-- [Status of the sources](${publicUrl}/v1/status)
+- [Status of the sources](${publicUrl}/v1/status), and [their history](${publicUrl}/v1/status/history)
 - [Plans](${publicUrl}/plans)${contact === null ? "" : `\n- Contact: ${contact}`}
 `
 }

@@ -74,7 +74,7 @@ const shapeOf = (value: unknown): string =>
     .replace(/VP-QC-\d{8}-[A-Z\d]{10}/gu, "<receipt>")
     .replace(/\d{4}-\d\d(?:-\d\d)?(?:T[\d:.]+(?:Z|\+\d\d:\d\d))?/gu, "<time>")
     .replace(/[\da-f]{16,}|WAPI\w+|[\w+/=.-]{20,}/gu, "<bytes>")
-    .replace(/(?<=\\?"(?:attempts|latency_ms|duration_ms|position|version)\\?":)\d+/gu, "<number>")
+    .replace(/(?<=\\?"(?:attempts|latency_ms|duration_ms|mean_ms|max_ms|position|version)\\?":)\d+/gu, "<number>")
 
 layer(RunningService.layerGround, { excludeTestServices: true })("the examples of openapi.json", (it) => {
   it.effect(
@@ -136,6 +136,7 @@ const record = Effect.gen(function* () {
     key,
     query: { requester_vat_id: "DE811115368" }
   })
+  yield* get("getSourceHistory", "one member state", "/v1/status/history", { query: { member_state: "FR", days: "1" } })
   const invoiced = { ...muster, reference: "INV-2026-0042" }
   const confirmed = keep("validateVatId", "qualified confirmation", yield* confirm(service, "DE811115368", paid, invoiced))
   const letters = { ...muster, company_name: "Another GmbH", match_format: "letters" }
