@@ -79,6 +79,9 @@ const others = `
     SELECT 0, m.position, m.type, CASE WHEN m.account = b.key_id THEN b.account_id ELSE m.account END,
       CASE WHEN m.kind NOT IN ('registered', 'issued') THEN m.vat_id END, m.receipt_id FROM made m, busy b
     ON CONFLICT DO NOTHING;
+  INSERT INTO vatproof.source_hours (log_id, hour, member_state, source, outcome, calls, ms_sum, ms_max, last_position)
+    SELECT 0, date_trunc('hour', now(), 'UTC') - interval '100 days' - interval '1 hour' * i, m, 'vies', 'answered', 1, 1, 1, 0
+    FROM generate_series(1, 10000) AS i, unnest(ARRAY['DE', 'FR']) AS m;
   UPDATE vatproof.projections SET position = (SELECT next_position FROM vatproof.logs)`
 
 /** SQL that adds accounts with contacts, keys, tokens, mails, auditors and tasks, and rate windows. */

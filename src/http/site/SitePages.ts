@@ -2,6 +2,7 @@
 import { Clock, DateTime, Duration, Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import { maxDays, SourceHistory } from "#domain/vat/SourceHistory.ts"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
@@ -52,6 +53,7 @@ export const layer = HttpRouter.use(
     const site = yield* Site
     const { sha256Hex } = yield* Crypto
     const sourceStatus = yield* makeSourceStatus
+    const history = (yield* SourceHistory).read(maxDays)
     const validateForm = yield* makeValidateForm
     const plans = Page.respond(plansPage(site, yield* Plans, sha256Hex), cacheable)
     const landing = Page.respond(landingPage(site, null, sha256Hex), cacheable)
@@ -62,7 +64,12 @@ export const layer = HttpRouter.use(
     yield* router.add(
       "GET",
       "/status",
-      Effect.map(sourceStatus, (report) => Page.respond(statusPage(site, report, sha256Hex), uncacheable))
+      Effect.zipWith(
+        sourceStatus,
+        Effect.orElseSucceed(history, () => null),
+        (report, calls) => Page.respond(statusPage(site, report, calls, sha256Hex), uncacheable),
+        { concurrent: true }
+      )
     )
     yield* router.add("GET", "/favicon.svg", image)
     yield* router.add("GET", "/favicon.ico", image)

@@ -1,27 +1,33 @@
-/** The page at `/status`: shows the report of GET /v1/status. */
-import type { SourceState } from "#domain/vat/Sources.ts"
+/** The page at `/status`: shows the report of GET /v1/status, and the history of each member state's register. */
+import type { History } from "#domain/vat/SourceHistory.ts"
 import type { SourceStatusReport } from "#http/system/SystemApi.ts"
-import { escape, type Sha256 } from "#http/site/Page.ts"
+import { type Sha256 } from "#http/site/Page.ts"
+import { historyStyle, registersTable, tones, utc } from "#http/site/RegistersTable.ts"
 import { sitePage } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
-
-const tones = { operational: "good", degraded: "mixed", unavailable: "bad" } as const
 
 const style = `
 td.good{color:var(--good);font-weight:600}
 td.mixed,td.bad{font-weight:600}
 td.bad{color:var(--bad)}
-`
+${historyStyle}`
 
-export const statusPage = (site: SiteSettings, report: typeof SourceStatusReport.Encoded, sha256Hex: Sha256) => {
+/** `history` is null if it cannot be read now. */
+export const statusPage = (
+  site: SiteSettings,
+  report: typeof SourceStatusReport.Encoded,
+  history: History | null,
+  sha256Hex: Sha256
+) => {
   const { failover_active, member_states, sources, status, timestamp } = report
   const rows = [
     { name: "VIES", ...sources.vies },
     { name: "BZSt", ...sources.bzst },
     { name: "Cache", ...sources.cache, latency_ms: null, last_checked: null }
   ]
-  const limited = Object.entries(member_states).filter(([, { status }]) => status !== "operational")
-  const isFine = limited.length === 0 && rows.every((row) => row.status === "operational")
+  const isFine =
+    Object.values(member_states).every(({ status }) => status === "operational") &&
+    rows.every((row) => row.status === "operational")
   const tone = status === "degraded" ? "bad" : isFine ? "good" : "mixed"
   const headline = {
     good: "All systems operational",
@@ -43,29 +49,13 @@ ${failover}
 ${rows
   .map(
     ({ last_checked, latency_ms, name, status: state }) =>
-      `<tr><th scope="row">${name}</th><td class="${tones[state]}">${state}</td><td>${latency_ms === null ? "–" : `${latency_ms} ms`}</td><td>${last_checked === null ? "–" : escape(utc(last_checked))}</td></tr>`
+      `<tr><th scope="row">${name}</th><td class="${tones[state]}">${state}</td><td>${latency_ms === null ? "–" : `${latency_ms} ms`}</td><td>${last_checked === null ? "–" : utc(last_checked)}</td></tr>`
   )
   .join("\n")}
 </tbody>
 </table>
 <h2>Member states</h2>
-${limited.length === 0 ? "<p>All registers of the member states and of Northern Ireland answer.</p>" : membersOf(limited)}
-<p>For programs: <a href="${basePath(site)}/v1/status">/v1/status</a>.</p>`
+${registersTable(member_states, history)}
+<p>For programs: <a href="${basePath(site)}/v1/status">/v1/status</a> and <a href="${basePath(site)}/v1/status/history?days=90">/v1/status/history</a>.</p>`
   return sitePage(site, { title: "Status", description: "Whether VIES and the BZSt answer", style, content }, sha256Hex)
 }
-
-const membersOf = (
-  limited: ReadonlyArray<readonly [string, { readonly since: string; readonly status: SourceState }]>
-) => `<table>
-<thead><tr><th scope="col">VAT IDs that begin with</th><th scope="col">Status</th><th scope="col">Since</th></tr></thead>
-<tbody>
-${limited
-  .map(
-    ([prefix, { since, status }]) =>
-      `<tr><th scope="row">${prefix}</th><td class="${tones[status]}">${status}</td><td>${utc(since)}</td></tr>`
-  )
-  .join("\n")}
-</tbody>
-</table>`
-
-const utc = (timestamp: string) => `${timestamp.slice(0, 16).replace("T", " ")} UTC`

@@ -93,6 +93,7 @@ layer(RunningService.layerShared(settings), { excludeTestServices: true })("the 
     assert.strictEqual(headers["cache-control"], "no-store")
     assert.include(text, `<th scope="row">VIES</th>`)
     assert.include(text, `<td class="good">operational</td>`)
+    assert.strictEqual(text.split('<svg class="days"').length - 1, 28)
   })
 
   it.effect("serves an icon, robots.txt and security.txt", function* () {
