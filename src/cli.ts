@@ -36,6 +36,9 @@ const subcommands = [
   subcommand("migrate", "Apply the migrations to the database. The command serve does the same when it starts", () =>
     serviceCommands().then(({ migrate }) => migrate)
   ),
+  subcommand("doctor", "Check this installation: settings, database, sources, TLS, backups and more", () =>
+    import("#app/commands/DoctorCommand.ts").then(({ doctor }) => doctor)
+  ),
   subcommand("account", "Show accounts, change plans, and close accounts", () =>
     import("#app/commands/AccountCommands.ts").then(({ accountCommands }) => accountCommands)
   ),

@@ -3,24 +3,17 @@
 import "#infra/server/HeapPolicy.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Predicate, Runtime } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, MutableRef, Option, Runtime } from "effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { CliError } from "effect/cli"
-import { isSqlError } from "effect/sql/SqlError"
 import { run } from "#app/cli.ts"
 import { printable } from "#domain/text/PlainText.ts"
 import { version } from "#domain/kernel/Version.ts"
 import * as AppConfig from "#infra/config/AppConfig.ts"
-import { causeOf } from "#infra/postgres/SqlErrorCause.ts"
+import { sentenceOf } from "#infra/postgres/SqlErrorCause.ts"
 import * as KnownSecrets from "#infra/security/KnownSecrets.ts"
 import * as Logs from "#infra/telemetry/Logs.ts"
 import * as Redaction from "#infra/telemetry/Redaction.ts"
-
-/** Returns the message of an error. For a failed SQL statement it is the message of the database. */
-const sentenceOf = (error: unknown) => {
-  if (isSqlError(error)) return `The database rejected the command: ${causeOf(error)}`
-  return Predicate.isError(error) ? error.message : String(error)
-}
 
 const args = process.argv.slice(2)
 

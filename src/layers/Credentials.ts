@@ -11,7 +11,7 @@ import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
  * Returns the secrets that sign access tokens: JWT_SECRET or, with the
  * embedded database, a secret generated in the data directory.
  */
-const jwtSecrets = Effect.gen(function* () {
+export const jwtSecrets = Effect.gen(function* () {
   const config = yield* AppConfig
   if (Option.isSome(config.jwtSecrets)) {
     const short = config.jwtSecrets.value.some((secret) => Redacted.value(secret).length < 32)

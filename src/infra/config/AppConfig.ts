@@ -56,7 +56,7 @@ const plan = (name: string, limits: PlanLimits): Config.Config<PlanLimits> =>
   })
 
 /** Decodes every setting from its environment variable. Rules 38 to 43 define the plans and limits. */
-const settings = Config.all({
+const each = {
   host: Config.schema(Host, "HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.schema(Port, "PORT").pipe(Config.withDefault(8080)),
   adminHost: Config.schema(Host, "ADMIN_HOST").pipe(Config.withDefault("127.0.0.1")),
@@ -118,7 +118,8 @@ const settings = Config.all({
   registrationsPerDay: positive("REGISTRATIONS_PER_DAY", 3),
   signupsPerDay: positive("SIGNUPS_PER_DAY", 3),
   loginFailuresPer15Min: positive("LOGIN_FAILURES_PER_15_MIN", 10)
-})
+}
+const settings = Config.all(each)
 
 /**
  * `purpose` is not a setting: the command `sandbox` has the settings of a sandbox, and every other command those of a live service. A
@@ -150,8 +151,13 @@ export const read = (env: Readonly<Record<string, string | undefined>>, purpose:
   for (const [name, value] of Object.entries(env)) if (value !== undefined && value.trim() !== "") set[name] = value.trim()
   const names = settingNames(set, fileSecretNames)
   return settings.parse(names.provider).pipe(
-    Effect.mapError(
-      ({ cause }) => new InvalidSetting({ message: cause._tag === "SchemaError" ? sentence(cause) : cause.message })
+    Effect.catchTag("ConfigError", () =>
+      // The first error ends the decoding, so this decodes each setting alone.
+      Effect.forEach(Object.values<Config.Config<unknown>>(each), (setting) =>
+        Effect.option(Effect.flip(setting.parse(names.provider)))
+      ).pipe(
+        Effect.flatMap((errors) => Effect.fail(new InvalidSetting({ message: Arr.getSomes(errors).map(sentenceOf).join("; ") })))
+      )
     ),
     Effect.tap(() => {
       const message = names.misspelled()
@@ -167,6 +173,8 @@ export const read = (env: Readonly<Record<string, string | undefined>>, purpose:
 }
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const sentenceOf = ({ cause }: Config.ConfigError) => (cause._tag === "SchemaError" ? sentence(cause) : cause.message)
 
 /** Returns one line that names each invalid setting and the expected form. Excludes the values, which may be secrets. */
 const sentence = (error: Schema.SchemaError) =>

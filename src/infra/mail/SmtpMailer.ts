@@ -22,11 +22,21 @@ const timeouts = { connectionTimeout: 20_000, greetingTimeout: 20_000, dnsTimeou
 /** A server may scan a mail for minutes before it accepts it: RFC 5321, 4.5.3.2.6 (read 2026-11) asks for 10 minutes. */
 const deliveryTimeout = "10 minutes"
 
-const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
-  const transport = yield* Effect.acquireRelease(
+const connect = (options: SmtpMailerOptions) =>
+  Effect.acquireRelease(
     Effect.sync(() => createTransport({ ...pool, ...timeouts, ...serverOf(options), logger: false })),
     (made) => Effect.sync(() => made.close({ force: true }))
   )
+
+/** Connects and logs in to the mail server without a mail. Returns the reason of a failure as a code, otherwise null. */
+export const check = (options: SmtpMailerOptions) =>
+  Effect.flatMap(connect(options), (transport) => Effect.tryPromise({ try: () => transport.verify(), catch: classify })).pipe(
+    Effect.match({ onFailure: ({ reason }) => reason, onSuccess: () => null }),
+    Effect.scoped
+  )
+
+const make = Effect.fnUntraced(function* (options: SmtpMailerOptions) {
+  const transport = yield* connect(options)
 
   const deliver = Effect.fn("Mailer.deliver")(function* (mail: OutgoingMail) {
     const { bytes, envelope } = yield* MailMessage.make(options, mail)

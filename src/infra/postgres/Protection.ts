@@ -13,7 +13,8 @@ const maxLogged = 50
 const byCommands = 'run "vatproof audit verify", then "vatproof migrate"'
 const byAdministrator = "as an administrator: run docs/operations/postgres/protect.sql"
 
-const missing = Effect.gen(function* () {
+/** Returns a sentence for each protection that the database lacks for the role of this connection. */
+export const missing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOne({
     Request: Schema.Void,

@@ -20,7 +20,8 @@ export const purposeOf = Effect.gen(function* () {
 })
 
 const otherData = "set DATABASE_URL or DATA_DIR to other data"
-const advice = {
+/** What to do with a log of this purpose in a program of another purpose. */
+export const advice = {
   live: `The log is a live one: run "vatproof serve" on it, or ${otherData} for the sandbox`,
   sandbox: `The log is that of a sandbox, whose answers are simulated: run "vatproof sandbox" on it, or ${otherData} for the service`,
   unknown: `The log does not state whether it is live or a sandbox, because an earlier build created it: ${otherData}`,
