@@ -1,9 +1,10 @@
 /** The official sources, VIES and BZSt, with their failover. */
 import { hostname } from "node:os"
 import { Effect, Layer, Option } from "effect"
-import { AppConfig, requesterOf, type Settings } from "#infra/config/AppConfig.ts"
+import { AppConfig, type Settings } from "#infra/config/AppConfig.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import * as BzstConfirmations from "#infra/sources/BzstConfirmations.ts"
+import * as OperatorRequester from "#infra/sources/OperatorRequester.ts"
 import * as ResilientSources from "#infra/sources/ResilientSources.ts"
 import * as SourceFailover from "#infra/sources/SourceFailover.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
@@ -30,14 +31,16 @@ export const sources = (defaults: DefaultSources) =>
     Effect.gen(function* () {
       const config = yield* AppConfig
       const viesBaseUrl = Option.getOrElse(config.viesBaseUrl, () => defaults.viesBaseUrl)
+      const { lend, note: noteRequester } = yield* OperatorRequester.make(config.requester)
+      const viesOptions = { baseUrl: viesBaseUrl, noteRequester }
       const vies = Layer.unwrap(
         Option.match(config.viesPerDay, {
-          onNone: () => Effect.succeed(Vies.layer({ baseUrl: viesBaseUrl })),
-          onSome: (perDay) => Effect.map(ViesBudget.make(perDay), (spend) => Vies.layer({ baseUrl: viesBaseUrl, spend }))
+          onNone: () => Effect.succeed(Vies.layer(viesOptions)),
+          onSome: (perDay) => Effect.map(ViesBudget.make(perDay), (spend) => Vies.layer({ ...viesOptions, spend }))
         })
       )
       const bzst = Bzst.layer({ baseUrl: Option.getOrElse(config.bzstBaseUrl, () => defaults.bzstBaseUrl) })
-      const failover = SourceFailover.layer({ requester: requesterOf(config), replica: replicaOf(config) })
+      const failover = SourceFailover.layer({ requester: config.bzstRequester, lend, replica: replicaOf(config) })
       return Layer.merge(failover, BzstConfirmations.layer).pipe(
         Layer.provide(ResilientSources.layer),
         Layer.provide([vies, bzst]),

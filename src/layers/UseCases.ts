@@ -26,7 +26,8 @@ export const useCases = Layer.unwrap(
     const config = yield* AppConfig
     const freshness = { valid: validFor, invalid: config.cacheTtlInvalid, stale: config.staleMaxAge }
     const names = { prefix: config.receiptPrefix, source: `${config.serviceName}-issued` }
-    const validation = ValidateVatId.layer({ freshness, countries: config.confirmationCountries })
+    const { confirmationCountries: countries, requesterCountries } = config
+    const validation = ValidateVatId.layer({ freshness, countries, requesterCountries })
     return Layer.mergeAll(
       Layer.mergeAll(Batches.layer, BatchOpening.layer, PendingValidations.layer, TaskEngine.layer).pipe(
         Layer.provideMerge(validation.pipe(Layer.provide(ConfirmVatId.layer(names))))

@@ -146,6 +146,7 @@ export interface BatchResult {
   readonly vatId: string | null
   readonly status: "pending" | "final" | "expired" | "cancelled" | "invalid_format"
   readonly answer: CachedAnswer | null
+  readonly consultationNumber: string | null
   readonly isCached: boolean
   readonly lastFailure: LastFailure | null
 }

@@ -44,16 +44,21 @@ export class ConfirmationUnsupported extends Schema.TaggedError<ConfirmationUnsu
   message: Schema.String
 }) {}
 
-/** The requester's VAT ID is missing or not a German one. */
-export class InvalidRequester extends Schema.TaggedError<InvalidRequester>()("InvalidRequester", {}) {
-  override get message() {
-    return "requester_vat_id must be your own German VAT ID: DE followed by 9 digits"
-  }
+/** The VAT IDs that the operator allows to be confirmed, or to be requesters: only German ones, or those of all member states. */
+export const Countries = Schema.Literals(["DE", "EU"])
+export type Countries = typeof Countries.Type
+
+const requesters: Readonly<Record<Countries, string>> = {
+  DE: "must be your own German VAT ID: DE followed by 9 digits",
+  EU: "must be your own VAT ID: of an EU member state or of Northern Ireland (XI), with its prefix unless it is German"
 }
 
-/** The VAT IDs that the operator allows to be confirmed: only German ones, or those of all member states. */
-export const ConfirmationCountries = Schema.Literals(["DE", "EU"])
-export type ConfirmationCountries = typeof ConfirmationCountries.Type
+/** The requester's VAT ID is missing, or it is not one of the `allowed` ones. */
+export class InvalidRequester extends Schema.TaggedError<InvalidRequester>()("InvalidRequester", { allowed: Countries }) {
+  override get message() {
+    return `requester_vat_id ${requesters[this.allowed]}`
+  }
+}
 
 /** A request for a confirmation, before the rules are checked. */
 interface RequestedConfirmation {
@@ -74,7 +79,7 @@ export interface AdmittedConfirmation {
 export const admitConfirmation = (
   { caller, company, requesterVatId }: RequestedConfirmation,
   vatId: VatId,
-  countries: ConfirmationCountries
+  countries: Countries
 ): Result.Result<AdmittedConfirmation, ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester> => {
   if (caller._tag === "Anonymous") {
     return Result.fail(new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" }))
@@ -95,6 +100,6 @@ export const admitConfirmation = (
       requester,
       company
     })),
-    () => new InvalidRequester({})
+    () => new InvalidRequester({ allowed: "DE" })
   )
 }

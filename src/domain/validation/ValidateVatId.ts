@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Layer, MutableRef, Option, Result } from "effec
 import * as Admission from "#domain/callers/Admission.ts"
 import { AnswerCache, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import { type Freshness, isFresh, isServableStale } from "#domain/vat/Freshness.ts"
-import type { AdmittedConfirmation, ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
+import type { AdmittedConfirmation } from "#domain/receipts/ConfirmationRules.ts"
 import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import type { ConfirmationRefusal } from "#domain/receipts/ConfirmationSource.ts"
 import type { InvalidApiKey } from "#domain/callers/Identity.ts"
@@ -18,6 +18,7 @@ import {
   identityOf,
   type Question,
   questionOf,
+  type QuestionRules,
   type Refusal,
   type Validation,
   type ValidationRequest,
@@ -27,10 +28,9 @@ import * as ValidationCharges from "#domain/validation/ValidationCharges.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 import { overBudget } from "#domain/vat/Verdict.ts"
 
-/** How long answers may be served, and which VAT IDs may be confirmed. */
-export interface ValidationRules {
+/** How long answers may be served, and which VAT IDs may be confirmed or be requesters. */
+export interface ValidationRules extends QuestionRules {
   readonly freshness: Freshness
-  readonly countries: ConfirmationCountries
 }
 
 export type ValidationFailure =
@@ -62,10 +62,14 @@ const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRul
 
   const lookUp = Effect.fnUntraced(function* (question: Question, stored: Option.Option<StoredAnswer>, admitted: Standing) {
     const { caller, requester, vatId } = question
-    const mayFallBack = caller._tag === "Key" && question.request.mayAskBzst !== false
+    const hasKey = caller._tag === "Key"
+    const mayFallBack = hasKey && question.request.mayAskBzst !== false
     const isBackground = question.request.task?.opening === null
-    const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, mayFallBack, isBackground }))
-    if (Result.isSuccess(lookup)) return yield* records.live(question, lookup.success.answer, lookup.success.attempts, admitted)
+    const lookup = yield* Effect.result(sources.lookUp({ vatId, requester, hasKey, mayFallBack, isBackground }))
+    if (Result.isSuccess(lookup)) {
+      const { answer, attempts, requester } = lookup.success
+      return yield* records.live({ ...question, requester }, answer, attempts, admitted)
+    }
     const { attempts } = lookup.failure
     // If the budget of VIES calls was spent, VIES was not called. An accepted validation then waits for the next budget (rule 88).
     const waitsForBudget = isBackground && attempts.some(({ code }) => code === overBudget)
@@ -128,7 +132,7 @@ const makeAcceptAsTask = Effect.fnUntraced(function* ({ countWork, isCountedFirs
 const leaveUnanswered: OnMiss<null> = { confirm: () => Effect.succeed(null), lookUp: () => Effect.succeed(null) }
 
 const make = Effect.fnUntraced(function* (rules: ValidationRules) {
-  const { countries, freshness } = rules
+  const { freshness } = rules
   const admission = yield* Admission.make
   const { count, countWork, isCountedFirst, withCaller } = admission
   const cache = yield* AnswerCache
@@ -171,7 +175,7 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     const refreshAnswer = Result.isSuccess(vatId) ? cache.refresh(vatId.success) : Effect.void
     return withCaller(request, refreshAnswer, (caller): Answering<Validation | A> => {
       const question = Result.isSuccess(vatId)
-        ? questionOf(request, caller, vatId.success, countries)
+        ? questionOf(request, caller, vatId.success, rules)
         : Result.fail<Refusal>(vatId.failure)
       return Result.isSuccess(question)
         ? answer(question.success, onMiss)

@@ -8,7 +8,7 @@ import {
   type AdmittedConfirmation,
   ApiKeyRequired,
   type CompanyData,
-  type ConfirmationCountries,
+  type Countries,
   type ConfirmationUnsupported,
   InvalidRequester,
   type PaidPlanRequired
@@ -67,12 +67,18 @@ export interface Question {
 /** The reasons to reject a request before the quota is checked. */
 export type Refusal = VatIds.InvalidVatId | ApiKeyRequired | PaidPlanRequired | ConfirmationUnsupported | InvalidRequester
 
+/** The VAT IDs that may be confirmed, and those that may be requesters of other validations. */
+export interface QuestionRules {
+  readonly countries: Countries
+  readonly requesterCountries: Countries
+}
+
 /** Returns the question of a request, or the first refusal in the order of the rules (12, 26). */
 export const questionOf = (
   request: ValidationRequest,
   caller: Caller,
   vatId: VatIds.VatId,
-  countries: ConfirmationCountries
+  { countries, requesterCountries }: QuestionRules
 ): Result.Result<Question, Refusal> => {
   const plain = { request, caller, vatId, requester: null, confirmation: null }
   const { company, requesterVatId } = request
@@ -81,17 +87,22 @@ export const questionOf = (
     return Result.map(admitted, (confirmation) => ({ ...plain, requester: confirmation.requester, confirmation }))
   }
   if (requesterVatId === null) return Result.succeed(plain)
-  return Result.map(requesterOf(caller, requesterVatId), (requester) => ({ ...plain, requester }))
+  return Result.map(requesterOf(caller, requesterVatId, requesterCountries), (requester) => ({ ...plain, requester }))
 }
 
 /**
- * Returns the requester's VAT ID. Fails if the caller may not send a requester, or if the VAT ID is not German: a requester is
- * never ignored silently.
+ * Returns the requester's VAT ID. Fails if the caller may not send a requester, or not this one: a requester is never ignored silently.
  */
-const requesterOf = (caller: Caller, text: string): Result.Result<VatIds.VatId, ApiKeyRequired | InvalidRequester> =>
+const requesterOf = (
+  caller: Caller,
+  text: string,
+  countries: Countries
+): Result.Result<VatIds.VatId, ApiKeyRequired | InvalidRequester> =>
   caller._tag === "Anonymous"
     ? Result.fail(new ApiKeyRequired({ message: "requester_vat_id needs an API key: get a free one from POST /v1/register" }))
-    : Result.fromOption(VatIds.parseGerman(text), () => new InvalidRequester({}))
+    : Result.fromOption(parseOf[countries](text), () => new InvalidRequester({ allowed: countries }))
+
+const parseOf = { DE: VatIds.parseGerman, EU: VatIds.parseOption }
 
 export const validationOf = ({ vatId }: Question, answer: CachedAnswer, served: Validation["served"]): Validation => ({
   vatId,

@@ -6,15 +6,23 @@ import * as DomainEvent from "#domain/log/DomainEvent.ts"
 import { type Answer, Attempt, FailureReason, SourceName } from "#domain/vat/Verdict.ts"
 
 /**
- * A question to the sources. `requester` is the caller's own German VAT ID.
+ * A question to the sources. `requester` is the caller's own VAT ID. If it is null and the caller `hasKey`, VIES gets the operator's.
  * If `mayFallBack` is false, only VIES is called, not the BZSt.
  */
 export interface LookUp {
   readonly vatId: VatId
   readonly requester: VatId | null
+  readonly hasKey: boolean
   readonly mayFallBack: boolean
   /** True if no client waits for the answer. */
   readonly isBackground?: boolean
+}
+
+/** The verdict of the first source that gives one. `attempts` lists all calls. `requester` is the caller's or the operator's, if the source got it. */
+export interface Found {
+  readonly answer: Answer
+  readonly attempts: ReadonlyArray<Attempt>
+  readonly requester: VatId | null
 }
 
 /** No source gave a verdict. `message` says which sources were called or skipped, and why. */
@@ -63,10 +71,7 @@ export interface SourcesStatus {
 export class Sources extends Context.Service<
   Sources,
   {
-    /** Returns the verdict of the first source that gives one. `attempts` lists all calls. */
-    readonly lookUp: (
-      lookUp: LookUp
-    ) => Effect.Effect<{ readonly answer: Answer; readonly attempts: ReadonlyArray<Attempt> }, SourcesUnavailable>
+    readonly lookUp: (lookUp: LookUp) => Effect.Effect<Found, SourcesUnavailable>
     readonly status: Effect.Effect<SourcesStatus>
   }
 >()("vatproof/domain/vat/Sources") {}

@@ -28,7 +28,8 @@ const VerifiedDocument = Schema.Struct({ ...Disclosure.mapFields(Struct.map(Sche
  * A validation had a verdict. If `served` is `live`, a source answered: the event has the answer, and its personal document has
  * the names and the evidence. If `served` is `cache` or `stale`, an earlier answer was served: `answer_position` is the position
  * of the event with that answer. Such an event has a personal document only if the caller sent a `reference`. `attempts` lists
- * the calls of sources for this validation.
+ * the calls of sources for this validation. `requester_vat_id` is the caller's requester. If VIES got the operator's requester instead, a live
+ * answer names it.
  */
 export const VatIdVerified = DomainEvent.definePersonal(["VatIdVerified", 1, verified], VerifiedDocument, "answers")
 

@@ -46,7 +46,9 @@ export const parse = (input: string): Result.Result<VatId, InvalidVatId> => {
   return wrongStructure.get(memberState.prefix) ?? unknownPrefix
 }
 
+export const parseOption = (input: string): Option.Option<VatId> => Result.getSuccess(parse(input))
+
 /** Parses a VAT ID that must be German, such as the VAT ID of a requester (rule 26). */
-export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(Result.getSuccess(parse(input)), isGerman)
+export const parseGerman = (input: string): Option.Option<VatId> => Option.filter(parseOption(input), isGerman)
 
 export const isGerman = (vatId: VatId): boolean => vatId.memberState.prefix === "DE"

@@ -63,8 +63,9 @@ const makeAnswers = Effect.gen(function* () {
       yield* Effect.forEach(answers, ({ data, event }, index) => {
         const holder = holders[index] ?? event
         return Effect.map(namesIn(holder, documents.get(holder.position) ?? null), (names) => {
-          const { answered_at, served, source, valid } = data
-          return [event.position, { answer: { source, valid, answered_at, ...names }, served }] as const
+          const { answer, answered_at, served, source, valid } = data
+          const consultationNumber = answer?.consultation_number ?? null
+          return [event.position, { answer: { source, valid, answered_at, ...names }, consultationNumber, served }] as const
         })
       })
     )
@@ -129,9 +130,10 @@ export const make = Effect.gen(function* () {
       const closing = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
       const lastFailure = task.state === "pending" ? failureOf(task.failure) : null
       const isCached = closing !== undefined && closing.served !== "live"
-      return { ...own, vatId, status: task.state, answer: closing?.answer ?? null, isCached, lastFailure }
+      const { answer, consultationNumber } = closing ?? noResult
+      return { ...own, vatId, status: task.state, answer, consultationNumber, isCached, lastFailure }
     })
   })
 })
 
-const noResult = { answer: null, isCached: false, lastFailure: null }
+const noResult = { answer: null, consultationNumber: null, isCached: false, lastFailure: null }

@@ -56,6 +56,9 @@ const BatchResult = Schema.Struct({
   company_address: Schema.optionalKey(Schema.NullOr(Schema.String)),
   source: Schema.optionalKey(Schema.Literals(["vies", "bzst", "cache"])),
   source_timestamp: Schema.optionalKey(Timestamp),
+  consultation_number: Schema.optionalKey(
+    Schema.NullOr(Schema.String).annotate({ description: "As in GET /v1/validate/{vat_id}. Absent without an answer" })
+  ),
   last_failure: Schema.optionalKey(
     Schema.NullOr(Schema.Struct({ source: Schema.NullOr(Schema.String), code: Schema.String })).annotate({
       description: "Failure of the last attempt; null before the first attempt. Absent unless the status is pending"

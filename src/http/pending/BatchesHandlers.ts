@@ -241,7 +241,15 @@ const statusOf = (isOpen: boolean, isPaused: boolean, isCancelled: boolean) => {
   return isPaused ? "paused" : isOpen ? "running" : "finished"
 }
 
-const bodyOf = ({ answer, customId, isCached, lastFailure, status, vatId }: BatchResult): BatchResultBody => ({
+const bodyOf = ({
+  answer,
+  consultationNumber,
+  customId,
+  isCached,
+  lastFailure,
+  status,
+  vatId
+}: BatchResult): BatchResultBody => ({
   custom_id: customId,
   vat_id: vatId,
   status,
@@ -252,7 +260,8 @@ const bodyOf = ({ answer, customId, isCached, lastFailure, status, vatId }: Batc
         company_name: answer.company_name,
         company_address: answer.company_address,
         source: isCached ? ("cache" as const) : answer.source,
-        source_timestamp: DateTime.formatIso(answer.answered_at)
+        source_timestamp: DateTime.formatIso(answer.answered_at),
+        consultation_number: consultationNumber
       }),
   ...(status === "pending" ? { last_failure: lastFailure } : {})
 })
@@ -266,7 +275,8 @@ const columns = [
   "company_address",
   "source",
   "source_timestamp",
-  "last_failure"
+  "last_failure",
+  "consultation_number"
 ] as const
 
 /** Returns the row of a result. The cells of additional columns are the caller's own, so they are returned as they were sent. */

@@ -12,7 +12,10 @@ export const errors = {
     400,
     "The text is not in the format of a VAT ID of an EU member state or of Northern Ireland; no source was called."
   ],
-  INVALID_REQUESTER_VAT_ID: [400, "`requester_vat_id` is required but missing, or it is not a well-formed German VAT ID."],
+  INVALID_REQUESTER_VAT_ID: [
+    400,
+    "`requester_vat_id` is required but missing, or it is no well-formed VAT ID that may be the requester. `message` names what is allowed."
+  ],
   QUALIFIED_CONFIRMATION_UNSUPPORTED: [
     400,
     "The service issues no qualified confirmations for VAT IDs of this country; validate without company data."

@@ -58,7 +58,7 @@ export const ValidationResult = Schema.Struct({
   ),
   consultation_number: nullable(
     Schema.String,
-    "Number that VIES gives to a lookup with `requester_vat_id`, as a proof of the lookup; null in a cached answer"
+    "Number that VIES gives to a lookup with a requester (`requester_vat_id`, else the operator's), as a proof; null in a cached answer"
   ),
   request_id: Schema.String.annotate({ description: "Equal to the response header X-Request-Id" }),
   requested_at: Timestamp
@@ -78,7 +78,7 @@ export const company = {
 export const requesterVatId = Schema.optionalKey(
   Schema.String.annotate({
     description:
-      "Your own German VAT ID. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
+      "Your own German VAT ID; without company data also one of another member state, if the operator allows it. Required with company data. Without company data the answer of VIES gets a `consultation_number`",
     examples: ["DE811115368"]
   })
 )

@@ -14,17 +14,17 @@ import {
   SchemaIssue
 } from "effect"
 import type { LogPurpose } from "#domain/log/LogPurpose.ts"
-import { ConfirmationCountries } from "#domain/receipts/ConfirmationRules.ts"
+import { Countries } from "#domain/receipts/ConfirmationRules.ts"
 import { type PlanLimits, usualPlans } from "#domain/callers/PlanLimits.ts"
-import { parseGerman, type VatId } from "#domain/vat/VatId.ts"
 import {
+  anyVatId,
   baseUrl,
   connectUrlOf,
   Contact,
   Count,
   count,
   duration,
-  GermanVatId,
+  germanVatId,
   Host,
   HttpUrl,
   LongRetention,
@@ -74,7 +74,8 @@ const each = {
   viesBaseUrl: baseUrl("VIES_BASE_URL").pipe(Config.option),
   bzstBaseUrl: baseUrl("BZST_BASE_URL").pipe(Config.option),
   viesPerDay: Config.schema(Positive, "VIES_PER_DAY").pipe(Config.option),
-  bzstRequester: Config.schema(GermanVatId, "BZST_REQUESTER_VAT_ID").pipe(Config.option),
+  bzstRequester: germanVatId("BZST_REQUESTER_VAT_ID"),
+  requester: anyVatId("REQUESTER_VAT_ID"),
   publicUrl: baseUrl("PUBLIC_URL").pipe(Config.option),
   trustedProxies: Config.schema(Count.check(Schema.isBetween({ minimum: 0, maximum: 10 })), "TRUST_PROXY").pipe(
     Config.withDefault(0)
@@ -85,9 +86,8 @@ const each = {
   ),
   serviceName: Config.schema(Name, "SERVICE_NAME").pipe(Config.withDefault("vatproof")),
   receiptPrefix: Config.schema(Prefix, "RECEIPT_PREFIX").pipe(Config.withDefault("VP")),
-  confirmationCountries: Config.schema(ConfirmationCountries, "QUALIFIED_CONFIRMATION_COUNTRIES").pipe(
-    Config.withDefault("DE" as const)
-  ),
+  confirmationCountries: Config.schema(Countries, "QUALIFIED_CONFIRMATION_COUNTRIES").pipe(Config.withDefault("DE" as const)),
+  requesterCountries: Config.schema(Countries, "REQUESTER_COUNTRIES").pipe(Config.withDefault("DE" as const)),
   upgradeUrl: Config.schema(HttpUrl, "UPGRADE_URL").pipe(Config.option),
   contact: Config.schema(Contact, "CONTACT").pipe(Config.map(uriOfContact), Config.option),
   smtpUrl: Config.schema(Schema.Redacted(SmtpUrl), "SMTP_URL").pipe(Config.option),
@@ -199,9 +199,6 @@ const layerFor = (purpose: LogPurpose) =>
 
 export const layer = layerFor("live")
 export const layerSandbox = layerFor("sandbox")
-
-/** Returns BZST_REQUESTER_VAT_ID as a VAT ID; null if it is not set. */
-export const requesterOf = (config: Settings): VatId | null => Option.getOrNull(Option.flatMap(config.bzstRequester, parseGerman))
 
 /** Returns the service's URL for callers, without a final slash: PUBLIC_URL, otherwise the address the service listens on. */
 export const publicUrlOf = ({ host, port, publicUrl }: Settings): string =>

@@ -1,7 +1,7 @@
 /** Schemas of setting values: the accepted texts and their decoding. Error messages never contain the value. */
 import { Array as Arr, Config, Duration, Option, Result, Schema, SchemaTransformation, String as Str } from "effect"
 import type { RetentionPeriod } from "#domain/log/Retention.ts"
-import { parseGerman } from "#domain/vat/VatId.ts"
+import { parseGerman, parseOption, type VatId } from "#domain/vat/VatId.ts"
 
 /** A whole number in digits. JavaScript would parse `1.000`, which means a thousand in German, as 1. */
 const Digits = Schema.String.check(
@@ -182,6 +182,14 @@ export const LongRetention = Retention.check(
   })
 )
 
-export const GermanVatId = Schema.String.check(
-  Schema.makeFilter((text: string) => Option.isSome(parseGerman(text)) || "Expected a German VAT ID: DE and 9 digits")
-).pipe(Schema.decodeTo(Schema.String, SchemaTransformation.passthrough()))
+/** An optional VAT ID that `parse` accepts; null if the setting is absent. */
+const vatId = (parse: (text: string) => Option.Option<VatId>, expected: string) => {
+  const form = Schema.String.check(Schema.makeFilter((text: string) => Option.isSome(parse(text)) || expected))
+  return (name: string) =>
+    Config.schema(form, name).pipe(
+      Config.map((text) => Option.getOrNull(parse(text))),
+      Config.withDefault(null)
+    )
+}
+export const germanVatId = vatId(parseGerman, "Expected a German VAT ID: DE and 9 digits")
+export const anyVatId = vatId(parseOption, "Expected a VAT ID of an EU member state or XI, with its prefix")

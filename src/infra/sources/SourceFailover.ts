@@ -6,13 +6,18 @@ import { isGerman, type VatId } from "#domain/vat/VatId.ts"
 import type { Attempt, SourceFailure } from "#domain/vat/Verdict.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { whenSampled } from "#domain/telemetry/WhenSampled.ts"
+import type { Lend } from "#infra/sources/OperatorRequester.ts"
 import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceProbes from "#infra/sources/SourceProbes.ts"
 
-/** `requester` is the German VAT ID for queries to the BZSt if the caller sends no requester. */
+/**
+ * `requester` is the German VAT ID for queries to the BZSt if the caller sends no German requester. `lend` runs a question to VIES with
+ * the operator's requester.
+ */
 export interface SourceFailoverOptions {
   readonly requester: VatId | null
+  readonly lend?: Lend
   /** The name of this replica in events about the sources. */
   readonly replica: string
 }
@@ -30,22 +35,31 @@ const deadline = "35 seconds"
 /** The prefix of German VAT IDs. */
 const germany = "DE"
 
+const lendNone: Lend = (ask) => ask(null)
+
 const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
+  const { lend = lendNone } = options
   const guarded = yield* ResilientSources
   /** The time of the newest answer about each member state, on the monotonic clock. */
   const answered = new Map<string, number>()
 
-  const requesterAtBzst = (lookUp: LookUp) => lookUp.requester ?? options.requester
+  /** The BZSt accepts German requesters only. */
+  const requesterAtBzst = ({ requester }: LookUp) => (requester !== null && isGerman(requester) ? requester : options.requester)
 
   const lookUp = Effect.fnUntraced(function* (question: LookUp) {
-    const { isBackground = false, mayFallBack, requester, vatId } = question
+    const { hasKey, isBackground = false, mayFallBack, requester, vatId } = question
     const attempts: Array<Attempt> = []
     const record = (attempt: Attempt) => attempts.push(attempt)
-    // Callers do not share an answer to a requester, because its consultation number belongs to one caller.
+    // Callers do not share an answer to a caller's own requester, because its consultation number belongs to this caller.
     const isShared = requester === null
+    let asked = requester
     const bzstRequester = requesterAtBzst(question)
+    const askViesFor = (asking: VatId | null) => {
+      asked = asking
+      return SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester: asking, isShared, isBackground }), record)
+    }
     const asksVies = retried(
-      SourceTelemetry.traced("vies", vatId, guarded.vies.ask({ vatId, requester, isShared, isBackground }), record),
+      requester === null && hasKey ? lend(askViesFor) : askViesFor(requester),
       isBackground ? 1 : viesAttempts
     )
     const asksBzst = Effect.suspend(() => {
@@ -60,7 +74,7 @@ const make = Effect.fnUntraced(function* (options: SourceFailoverOptions) {
       )
     )
     answered.set(vatId.memberState.prefix, yield* monotonicMs)
-    return { answer, attempts }
+    return { answer, attempts, requester: answer.source === "vies" ? asked : requester }
   }, whenSampled("Sources.lookUp"))
 
   const unavailable = Effect.fnUntraced(function* (question: LookUp, attempts: ReadonlyArray<Attempt>, requestedSeconds: number) {

@@ -47,6 +47,11 @@ export const budgetLeft = Metrics.gauge("vatproof.source.budget.left", {
   description: "Questions left in the daily budget of a source; absent without a budget"
 })
 
+export const requesterRejected = Metrics.gauge("vatproof.source.requester_rejected", {
+  unit: "{requester}",
+  description: "1 while VIES rejects REQUESTER_VAT_ID, so that it is not sent; absent without this setting"
+})
+
 export const failovers = Metrics.counter("vatproof.failovers", {
   unit: "{lookup}",
   description: "Look-ups that asked the BZSt because VIES had no verdict"

@@ -34,18 +34,20 @@ export class Vies extends Context.Service<
 
 /**
  * `timeout` bounds a whole `check` or `available`. Some registers take 16 seconds to answer, and a call that hangs takes 30 seconds.
- * `spend` counts a question before VIES is called, and fails if the daily budget is used up.
+ * `spend` counts a question before VIES is called, and fails if the daily budget is used up. `noteRequester` learns whether VIES rejected
+ * the requester of a question.
  */
 export interface Options {
   readonly baseUrl: string
   readonly spend?: (isBackground: boolean) => Effect.Effect<void, SourceFailure>
+  readonly noteRequester?: (requester: VatId, isRejected: boolean) => Effect.Effect<void>
   readonly timeout?: Duration.Input
 }
 
 export const make = Effect.fnUntraced(function* (options: Options) {
   const http = yield* SourceHttp.make("vies", { baseUrl: options.baseUrl, timeout: options.timeout ?? "20 seconds" })
 
-  const { spend = () => Effect.void } = options
+  const { noteRequester = () => Effect.void, spend = () => Effect.void } = options
 
   const ask = (question: Question) =>
     spend(question.isBackground === true).pipe(
@@ -55,11 +57,14 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const check = (question: Question) => {
     const answer = ask(question)
-    if (question.requester === null) return answer
-    const answerEvenWithoutRequester = Effect.catchIf(
-      answer,
-      (failure) => failure.reason === "requester_rejected",
-      () => ask({ ...question, requester: null })
+    const { requester } = question
+    if (requester === null) return answer
+    const answerEvenWithoutRequester = answer.pipe(
+      Effect.tap(noteRequester(requester, false)),
+      Effect.catchIf(
+        (failure) => failure.reason === "requester_rejected",
+        () => Effect.andThen(noteRequester(requester, true), ask({ ...question, requester: null }))
+      )
     )
     return http.within(answerEvenWithoutRequester)
   }

@@ -239,7 +239,7 @@ describe("the task engine", () => {
     ],
     ["the validation needs an API key", "not_allowed", new ApiKeyRequired({ message: "" })],
     ["the operator no longer allows confirmations of the VAT ID", "not_allowed", new ConfirmationUnsupported({ message: "" })],
-    ["the requester is no longer accepted", "not_allowed", new InvalidRequester({})]
+    ["the requester is no longer accepted", "not_allowed", new InvalidRequester({ allowed: "DE" })]
   ] as const)("closes a task if %s, with the reason %s", function* ([_, reason, refusal]) {
     const { ended, queue } = yield* makeQueue(1)
     const validations = Layer.mock(ValidateVatId, { validate: () => Effect.fail(refusal) })

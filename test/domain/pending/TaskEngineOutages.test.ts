@@ -140,7 +140,9 @@ const makeWorld = Effect.gen(function* () {
             const asks = !isCached
             isCached = false
             return asks
-              ? Effect.asVoid(lookUp({ vatId: vatIdOf(input), requester: null, mayFallBack: true, isBackground: true }))
+              ? Effect.asVoid(
+                  lookUp({ vatId: vatIdOf(input), requester: null, hasKey: true, mayFallBack: true, isBackground: true })
+                )
               : Effect.void
           }).pipe(
             Effect.andThen(Effect.orDie(close(task?.taskId ?? ""))),
@@ -189,7 +191,7 @@ const makeWorld = Effect.gen(function* () {
     const context = yield* Layer.buildWithMemoMap(engine, Layer.makeMemoMapUnsafe(), scope)
     return (vatId: string) =>
       Effect.flatMap(Sources, ({ lookUp }) =>
-        Effect.result(lookUp({ vatId: vatIdOf(vatId), requester: null, mayFallBack: false }))
+        Effect.result(lookUp({ vatId: vatIdOf(vatId), requester: null, hasKey: true, mayFallBack: false }))
       ).pipe(Effect.provideContext(context), Effect.provideService(Clock.Clock, clock))
   }).pipe(Effect.provideService(Clock.Clock, calm))
 

@@ -66,13 +66,16 @@ const validated = Effect.fnUntraced(function* (known: Case) {
       lookUp: () => {
         lookUps += 1
         if (changed !== undefined) inDatabase = Option.some(changed)
-        return answers ? Effect.succeed({ answer: sourceAnswer, attempts: [] }) : Effect.fail(known.outage ?? outage)
+        return answers
+          ? Effect.succeed({ answer: sourceAnswer, attempts: [], requester: null })
+          : Effect.fail(known.outage ?? outage)
       }
     }),
     Layer.mock(RateLimiter, { acquireSlots: () => Effect.succeed({ granted: true, retryAfterSeconds: 0 }) }),
     Layer.mock(ConfirmVatId, {})
   )
-  const rules = { countries: "DE" as const, freshness: isFresh ? freshness : { ...freshness, valid: Duration.zero } }
+  const countries = { countries: "DE", requesterCountries: "DE" } as const
+  const rules = { ...countries, freshness: isFresh ? freshness : { ...freshness, valid: Duration.zero } }
   const { validate } = yield* Effect.provide(
     ValidateVatId.use(Effect.succeed),
     ValidateVatId.layer(rules).pipe(Layer.provide(outside))

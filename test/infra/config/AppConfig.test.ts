@@ -24,8 +24,8 @@ describe("the service's settings", () => {
       }
     })
     assert.deepStrictEqual(
-      [settings.viesBaseUrl, settings.publicUrl, settings.bzstRequester],
-      [Option.none(), Option.none(), Option.none()]
+      [settings.viesBaseUrl, settings.publicUrl, settings.bzstRequester, settings.requester, settings.requesterCountries],
+      [Option.none(), Option.none(), null, null, "DE"]
     )
     assert.deepStrictEqual([settings.cacheTtlInvalid, settings.staleMaxAge], [Duration.hours(1), Duration.days(30)])
   })
@@ -117,6 +117,9 @@ describe("the service's settings", () => {
     ["BZST_BASE_URL", "ftp://example.org"],
     ["BZST_REQUESTER_VAT_ID", "ATU12345678"],
     ["BZST_REQUESTER_VAT_ID", "DE12345678"],
+    ["REQUESTER_VAT_ID", "FR1"],
+    ["REQUESTER_VAT_ID", "GB123456789"],
+    ["REQUESTER_COUNTRIES", "FR"],
     ["DATABASE_URL", "mysql://vatproof:keep-secret@127.0.0.1/vatproof"],
     ["DATABASE_URL", "postgresql://vatproof:keep-secret%zz@127.0.0.1/vatproof"],
     ["DATABASE_URL", "postgresql://vatproof:keep-secret#x@127.0.0.1/vatproof"],

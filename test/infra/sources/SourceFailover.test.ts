@@ -1,9 +1,11 @@
-import { Context, Duration, Effect, Fiber, Layer, MutableRef, Result } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, MutableRef, Random, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { SourceLog, Sources } from "#domain/vat/Sources.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { monotonicMs } from "#domain/concurrency/MonotonicTime.ts"
 import { type Answer, SourceFailure } from "#domain/vat/Verdict.ts"
+import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
 import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as ResilientSource from "#infra/sources/ResilientSource.ts"
 import * as SourceFailover from "#infra/sources/SourceFailover.ts"
@@ -41,7 +43,7 @@ const make = Effect.gen(function* () {
   )
   const sources = Context.get(yield* Layer.build(layer), Sources)
   const lookUp = Effect.fnUntraced(function* (isBackground: boolean) {
-    const question = { vatId: german, requester: null, mayFallBack: true, isBackground }
+    const question = { vatId: german, requester: null, hasKey: true, mayFallBack: true, isBackground }
     const fiber = yield* Effect.forkChild(Effect.exit(sources.lookUp(question)))
     yield* TestClock.adjust("1 second")
     return yield* Fiber.join(fiber)
@@ -72,5 +74,52 @@ describe("a look-up of a German VAT ID", () => {
     const from = yield* monotonicMs
     yield* lookUp(false)
     assert.strictEqual(yield* answeredMs, from)
+  })
+})
+
+describe("10,000 random look-ups with requesters of other member states than Germany", () => {
+  it.effect.each([
+    ["never ask the BZSt", null],
+    ["never send the BZSt another requester than the operator's German one", "DE811115368"]
+  ] as const)("%s", function* ([_, operator]) {
+    const sent = new Set<string | undefined>()
+    let asksOfBzst = 0
+    const guard = { probe: Effect.void, concurrentPerMemberState: 10, timeout: () => Duration.seconds(8) }
+    const rejected = { ...throttled, reason: "input_rejected", scope: "question", retry: "never" } as const
+    const answer = Effect.flatMap(Random.nextBoolean, (answers) =>
+      answers ? Effect.succeed(sourceAnswer) : Effect.fail(new SourceFailure(rejected))
+    )
+    const guarded = Layer.effect(
+      ResilientSources,
+      Effect.all({
+        vies: ResilientSource.make({ ...guard, source: "vies", ask: () => answer }),
+        bzst: ResilientSource.make({
+          ...guard,
+          source: "bzst",
+          ask: ({ requester }) => {
+            asksOfBzst += 1
+            sent.add(requester?.value)
+            return Effect.fail(new SourceFailure({ ...rejected, source: "bzst" }))
+          }
+        })
+      })
+    )
+    const requester = operator === null ? null : Result.getOrThrow(parse(operator))
+    const layer = SourceFailover.layer({ requester, replica: "a" }).pipe(
+      Layer.provide([guarded, Layer.succeed(SourceLog, { record: () => Effect.void })])
+    )
+    const { lookUp } = Context.get(yield* Layer.build(layer), Sources)
+    const prefixes = [...memberStates.keys()]
+    const vatIds = prefixes.map((prefix) => Result.getOrThrow(parse(vatIdEnding(prefix, "123456"))))
+    const foreign = vatIds.filter(({ value }) => !value.startsWith("DE"))
+    for (let asked = 0; asked < 10_000; asked += 1) {
+      const vatId = yield* Random.choice(asked % 2 === 0 ? vatIds : [german])
+      const isBackground = yield* Random.nextBoolean
+      yield* Effect.exit(
+        lookUp({ vatId, requester: yield* Random.choice(foreign), hasKey: true, mayFallBack: true, isBackground })
+      )
+    }
+    assert.deepStrictEqual([...sent], operator === null ? [] : [operator])
+    assert.strictEqual(asksOfBzst > 0, operator !== null)
   })
 })
