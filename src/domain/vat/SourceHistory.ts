@@ -8,35 +8,33 @@ export const maxDays = 90
 /** A history of at most this number of days counts per hour, a longer one per day. */
 export const maxDaysOfHours = 7
 
-/**
- * The calls of a source about VAT IDs of one member state (its prefix), in the hour or day that begins at `fromMs`. `failed` has the
- * numbers of failed calls by the code of the source or the reason of the failure. `meanMs` and `maxMs` are durations of answered calls;
- * null if no call was answered.
- */
-export const CallCounts = Schema.Struct({
-  memberState: Schema.String,
+export const SourceCalls = Schema.Struct({
+  from: Schema.String.annotate({ description: "Start of the hour or day in UTC", format: "date-time" }),
   source: SourceName,
-  fromMs: Schema.Number,
-  calls: Schema.Number,
-  answered: Schema.Number,
-  failed: Schema.Record(Schema.String, Schema.Number),
-  meanMs: Schema.NullOr(Schema.Number),
-  maxMs: Schema.NullOr(Schema.Number)
-})
-export type CallCounts = typeof CallCounts.Type
+  calls: Schema.Int.annotate({ description: "Calls of this source about VAT IDs of the member state" }),
+  answered: Schema.Int.annotate({ description: "Calls with a verdict, valid or invalid" }),
+  failed: Schema.Record(Schema.String, Schema.Int).annotate({
+    description: "Calls without a verdict, by the code of the source, or by the reason if the source sent no code"
+  }),
+  mean_ms: Schema.NullOr(Schema.Int).annotate({ description: "Mean duration of the answered calls; null without one" }),
+  max_ms: Schema.NullOr(Schema.Int).annotate({ description: "Duration of the longest answered call; null without one" })
+}).annotate({ identifier: "SourceCalls" })
+export type SourceCalls = typeof SourceCalls.Type
 
-export interface History {
-  /** The time at which the counts were read. */
-  readonly readAtMs: number
-  readonly resolution: "hour" | "day"
-  /** In the order of their times. A time without calls has no counts. */
-  readonly counts: ReadonlyArray<CallCounts>
-}
+export const History = Schema.Struct({
+  timestamp: Schema.String.annotate({ description: "Time of the counts, which are at most a minute old", format: "date-time" }),
+  resolution: Schema.Literals(["hour", "day"]),
+  member_states: Schema.Record(Schema.String, Schema.Array(SourceCalls)).annotate({
+    description:
+      "Calls by the prefix of the VAT IDs (Greece: EL, Northern Ireland: XI), oldest first. A period without calls is absent"
+  })
+}).annotate({ identifier: "SourceHistory", description: "Calls of the sources by this service" })
+export type History = typeof History.Type
 
 export class SourceHistory extends Context.Service<
   SourceHistory,
   {
-    /** Returns the counts of today and of the days before, `days` days in UTC. They are at most a minute old. */
+    /** Returns the counts of `days` days in UTC, the last of which is today. They are at most a minute old. */
     readonly read: (days: number) => Effect.Effect<History, StoreUnavailable>
   }
 >()("vatproof/domain/vat/SourceHistory") {}

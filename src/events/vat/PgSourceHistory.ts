@@ -1,37 +1,32 @@
 /** Reads the history of the sources from the projection `vatproof.source_hours`, after it has reached the head of the log. */
-import { Cache, Clock, Context, DateTime, Duration, Effect, Exit, Layer, Schema } from "effect"
+import { Cache, DateTime, Effect, Exit, Layer, Record, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { CallCounts, type History, maxDays, maxDaysOfHours, SourceHistory } from "#domain/vat/SourceHistory.ts"
+import { memberStates } from "#domain/vat/MemberStates.ts"
+import { type History, maxDays, maxDaysOfHours, SourceCalls, SourceHistory } from "#domain/vat/SourceHistory.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import { Projections } from "#events/log/projections/Projections.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { sourceHours } from "#events/vat/SourceHours.ts"
 
 const retryFor = "3 seconds"
-/** How long this process serves a history that it has read. */
-const timeToLive = "60 seconds"
 
-const daysOf = { hour: maxDaysOfHours, day: maxDays }
-
-/** Returns the start of the first of `days` days in UTC, of which the last one is today. */
-const startOf = (nowMs: number, days: number) => {
-  const dayMs = Duration.toMillis("1 day")
-  return (Math.floor(nowMs / dayMs) - days + 1) * dayMs
-}
+/** Returns the start of the first of `days` days, the last of which has the time. */
+const startOf = (time: string, days: number) =>
+  DateTime.formatIso(DateTime.subtract(DateTime.startOf(DateTime.makeUnsafe(time), "day"), { days: days - 1 }))
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { upToDate } = yield* Projections
 
   const find = SqlSchema.findAll({
-    Request: Schema.Struct({ resolution: Schema.Literals(["hour", "day"]), since: Schema.String }),
-    Result: CallCounts,
-    execute: ({ resolution, since }) => sql`SELECT r.member_state AS "memberState", r.source,
-        (extract(epoch FROM r.at) * 1000)::float8 AS "fromMs", sum(r.calls)::float8 AS calls,
-        coalesce(sum(r.calls) FILTER (WHERE r.outcome = 'answered'), 0)::float8 AS answered,
+    Request: Schema.Struct({ resolution: Schema.String, since: Schema.String }),
+    Result: Schema.Struct({ ...SourceCalls.fields, member_state: Schema.String }),
+    execute: ({ resolution, since }) => sql`SELECT r.member_state, r.source, sum(r.calls)::int AS calls,
+        to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS from,
+        coalesce(sum(r.calls) FILTER (WHERE r.outcome = 'answered'), 0)::int AS answered,
         coalesce(jsonb_object_agg(r.outcome, r.calls) FILTER (WHERE r.outcome <> 'answered'), '{}') AS failed,
-        round(sum(r.ms_sum) FILTER (WHERE r.outcome = 'answered') / sum(r.calls) FILTER (WHERE r.outcome = 'answered'))::float8 AS "meanMs",
-        max(r.ms_max) FILTER (WHERE r.outcome = 'answered')::float8 AS "maxMs"
+        (sum(r.ms_sum) FILTER (WHERE r.outcome = 'answered') / sum(r.calls) FILTER (WHERE r.outcome = 'answered'))::int AS mean_ms,
+        max(r.ms_max) FILTER (WHERE r.outcome = 'answered') AS max_ms
       FROM (
         SELECT h.member_state, h.source, date_trunc(${resolution}, h.hour, 'UTC') AS at, h.outcome, sum(h.calls) AS calls,
           sum(h.ms_sum) AS ms_sum, max(h.ms_max) AS ms_max
@@ -41,21 +36,28 @@ const make = Effect.gen(function* () {
 
   const lookup = Effect.fn("SourceHistory.find")(function* (resolution: History["resolution"]) {
     yield* upToDate(sourceHours)
-    const readAtMs = yield* Clock.currentTimeMillis
-    const since = DateTime.formatIso(DateTime.makeUnsafe(startOf(readAtMs, daysOf[resolution])))
-    const counts = yield* find({ resolution, since }).pipe(QueryPolicy.withRetry(retryFor))
-    return { readAtMs, resolution, counts }
+    const timestamp = DateTime.formatIso(yield* DateTime.now)
+    const since = startOf(timestamp, resolution === "day" ? maxDays : maxDaysOfHours)
+    const rows = yield* find({ resolution, since }).pipe(QueryPolicy.withRetry(retryFor))
+    const byState = Map.groupBy(rows, ({ member_state }) => member_state)
+    const callsOf = (prefix: string) => (byState.get(prefix) ?? []).map(({ member_state: _, ...calls }): SourceCalls => calls)
+    const member_states = Object.fromEntries(Array.from(memberStates.keys(), (prefix) => [prefix, callsOf(prefix)]))
+    return { timestamp, resolution, member_states }
   })
+  // This process serves a history for a minute.
   const histories = yield* Cache.makeWith(lookup, {
     capacity: 2,
-    timeToLive: (exit) => (Exit.isSuccess(exit) ? timeToLive : Duration.zero)
-  }).pipe(Effect.updateContext((_: Context.Context<never>) => Context.empty()))
+    timeToLive: (exit) => (Exit.isSuccess(exit) ? 60_000 : 0)
+  })
 
   return {
     read: Effect.fnUntraced(function* (days: number) {
       const history = yield* Cache.get(histories, days > maxDaysOfHours ? "day" : "hour")
-      const since = startOf(history.readAtMs, days)
-      return { ...history, counts: history.counts.filter(({ fromMs }) => fromMs >= since) }
+      const since = startOf(history.timestamp, days)
+      return {
+        ...history,
+        member_states: Record.map(history.member_states, (calls) => calls.filter(({ from }) => from >= since))
+      }
     })
   }
 })

@@ -2,7 +2,7 @@
  * The calls of sources per hour, member state, source and outcome, as the signed events name them. One SQL statement adds the calls of a
  * range of events to the sums.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as Projection from "#events/log/projections/Projection.ts"
@@ -11,11 +11,10 @@ import * as Projection from "#events/log/projections/Projection.ts"
 export const sourceHours = "source_hours"
 
 export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
-  const applyTo = (schema: string) =>
-    SqlSchema.findOne({
-      Request: Projection.ProjectionBatch,
-      Result: Projection.Changes,
-      execute: ({ from, to }) => sql`WITH moved AS (
+  const apply = SqlSchema.findOne({
+    Request: Schema.Struct({ ...Projection.ProjectionBatch.fields, schema: Schema.String }),
+    Result: Projection.Changes,
+    execute: ({ from, schema, to }) => sql`WITH moved AS (
         INSERT INTO ${sql.literal(schema)}.source_hours AS p (log_id, hour, member_state, source, outcome, calls, ms_sum, ms_max, last_position)
         SELECT r.log_id, r.hour, r.member_state, r.source, r.outcome, r.calls, r.ms_sum, r.ms_max, r.last_position
         FROM vatproof.source_hours_rows(${logId}::smallint, ${from}::bigint, ${to}::bigint) r
@@ -24,7 +23,6 @@ export const definition = Effect.map(SqlClient.SqlClient, (sql) => {
           last_position = greatest(p.last_position, excluded.last_position)
         RETURNING xmax = 0 AS inserted)
       SELECT count(*) FILTER (WHERE inserted) AS missing, 0::bigint AS surplus, count(*) FILTER (WHERE NOT inserted) AS different FROM moved`
-    })
-  const applies = { vatproof: applyTo("vatproof"), pg_temp: applyTo("pg_temp") }
-  return Projection.define({ name: sourceHours, version: 1, apply: (batch, schema) => applies[schema](batch) })
+  })
+  return Projection.define({ name: sourceHours, version: 1, apply: (batch, schema) => apply({ ...batch, schema }) })
 })

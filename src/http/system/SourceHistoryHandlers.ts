@@ -1,11 +1,10 @@
-import { DateTime, Effect } from "effect"
+import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { memberStates } from "#domain/vat/MemberStates.ts"
-import { type CallCounts, SourceHistory } from "#domain/vat/SourceHistory.ts"
+import { SourceHistory } from "#domain/vat/SourceHistory.ts"
 import { DecodedApi } from "#http/Api.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
-import { defaultDays, type SourceHistoryReport } from "#http/system/SourceHistoryApi.ts"
+import { defaultDays } from "#http/system/SourceHistoryApi.ts"
 
 export const layer = HttpApiBuilder.group(
   DecodedApi,
@@ -14,30 +13,12 @@ export const layer = HttpApiBuilder.group(
     const { read } = yield* SourceHistory
 
     return handlers.handleAll({
-      history: Effect.fnUntraced(function* ({ query: { days = defaultDays, member_state } }) {
-        const { counts, readAtMs, resolution } = yield* read(days)
-        const byState = Map.groupBy(counts, ({ memberState }) => memberState)
-        const prefixes = member_state === undefined ? [...memberStates.keys()] : [member_state]
-        const body: typeof SourceHistoryReport.Encoded = {
-          timestamp: isoOf(readAtMs),
-          resolution,
-          member_states: Object.fromEntries(prefixes.map((prefix) => [prefix, (byState.get(prefix) ?? []).map(shown)]))
-        }
+      history: Effect.fnUntraced(function* ({ query: { days = defaultDays, member_state: only } }) {
+        const history = yield* read(days)
+        const all = history.member_states
         // Thousands of counts would take the schema's encoder many milliseconds.
-        return HttpServerResponse.jsonUnsafe(body)
+        return HttpServerResponse.jsonUnsafe({ ...history, member_states: only === undefined ? all : { [only]: all[only] } })
       }, FailureResponses.respond)
     })
   })
 )
-
-const isoOf = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
-
-const shown = ({ answered, calls, failed, fromMs, maxMs, meanMs, source }: CallCounts) => ({
-  from: isoOf(fromMs),
-  source,
-  calls,
-  answered,
-  failed,
-  mean_ms: meanMs,
-  max_ms: maxMs
-})

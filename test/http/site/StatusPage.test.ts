@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { memberStates } from "#domain/vat/MemberStates.ts"
-import type { CallCounts } from "#domain/vat/SourceHistory.ts"
+import type { SourceCalls } from "#domain/vat/SourceHistory.ts"
 import { statusPage } from "#http/site/StatusPage.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
 
@@ -26,25 +26,24 @@ const report = {
   }
 } as const
 
-const countOf = (memberState: string, day: string, calls: number, answered: number): CallCounts => ({
-  memberState,
+const countOf = (day: string, calls: number, answered: number): SourceCalls => ({
+  from: `${day}T00:00:00.000Z`,
   source: "vies",
-  fromMs: Date.parse(`${day}T00:00:00.000Z`),
   calls,
   answered,
   failed: { MS_UNAVAILABLE: calls - answered },
-  meanMs: null,
-  maxMs: null
+  mean_ms: null,
+  max_ms: null
 })
-const pageWith = (counts: ReadonlyArray<CallCounts> | null) =>
-  statusPage(site, report, counts && { readAtMs: Date.parse(now), resolution: "day", counts }, pureCrypto.sha256Hex)
+const pageWith = (member_states: Readonly<Record<string, ReadonlyArray<SourceCalls>>> | null) =>
+  statusPage(site, report, member_states && { timestamp: now, resolution: "day", member_states }, pureCrypto.sha256Hex)
 
 /** Returns the row of a member state. */
 const rowOf = (html: string, prefix: string) =>
   html.split("\n").find((line) => line.startsWith(`<tr><th scope="row">${prefix} `)) ?? ""
 
 it("the page /status lists all registers with their names and states", () => {
-  const { html } = pageWith([])
+  const { html } = pageWith({})
   for (const { name, prefix } of memberStates.values()) assert.include(rowOf(html, prefix), `<small>${name}</small>`)
   assert.include(rowOf(html, "FR"), `<td class="bad">unavailable since 2026-11-25 13:12 UTC</td>`)
   assert.include(rowOf(html, "EL"), `<td class="good">operational</td>`)
@@ -52,15 +51,17 @@ it("the page /status lists all registers with their names and states", () => {
 })
 
 it("the bar of a register shows days that were answered, partly answered and not answered, and says so in its text", () => {
-  const { html, policy } = pageWith([
-    countOf("FR", "2026-08-28", 3, 3),
-    countOf("FR", "2026-08-29", 3, 3),
-    countOf("FR", "2026-11-23", 10, 4),
-    countOf("FR", "2026-11-25", 2, 0),
-    { ...countOf("FR", "2026-11-25", 5, 0), source: "bzst" }
-  ])
+  const { html, policy } = pageWith({
+    FR: [
+      countOf("2026-08-28", 3, 3),
+      countOf("2026-08-29", 3, 3),
+      countOf("2026-11-23", 10, 4),
+      countOf("2026-11-25", 2, 0),
+      { ...countOf("2026-11-25", 5, 0), source: "bzst" }
+    ]
+  })
   const row = rowOf(html, "FR")
-  assert.include(row, `<path class="good" d="M0 10h2"/>`)
+  assert.include(row, `<path class="good" d="M0 10h1M1 10h1"/>`)
   assert.include(row, `<path class="mixed" d="M87 8h1"/>`)
   assert.include(row, `<path class="bad" d="M89 6h1"/>`)
   assert.include(
@@ -77,10 +78,8 @@ it("the bar of a register shows days that were answered, partly answered and not
 
 it("the page /status has at most 40 KiB when each day of each register differs from the day before", () => {
   const days = Array.from({ length: 90 }, (_, index) => new Date(Date.parse(now) - index * 86_400_000).toISOString().slice(0, 10))
-  const counts = prefixes.flatMap((prefix) =>
-    days.map((day, index) => countOf(prefix, day, 1_000_000, [1_000_000, 999_999, 0][index % 3] ?? 0))
-  )
-  assert.isBelow(Buffer.byteLength(pageWith(counts).html), 40 * 1024)
+  const counts = days.map((day, index) => countOf(day, 1_000_000, [1_000_000, 999_999, 0][index % 3] ?? 0))
+  assert.isBelow(Buffer.byteLength(pageWith(Object.fromEntries(prefixes.map((prefix) => [prefix, counts]))).html), 40 * 1024)
 })
 
 it("the page /status says that the history cannot be read, and still shows the states", () => {

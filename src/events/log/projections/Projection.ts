@@ -21,10 +21,7 @@ export type Changes = typeof Changes.Type
 export interface Projection {
   readonly name: string
   readonly version: number
-  /**
-   * Writes the rows that the events of a batch produce, in the transaction that advances the projection. Idempotent if the rows belong to
-   * one event each; otherwise it adds to the sums.
-   */
+  /** Writes the rows of a batch, in the transaction that advances the projection: idempotent, or adds to sums (`hasRowsOfEvents`). */
   readonly apply: (batch: ProjectionBatch, schema: "vatproof" | "pg_temp") => Effect.Effect<Changes, QueryFailure>
 }
 

@@ -4,18 +4,18 @@
  *
  * Inline projections are rebuilt as temporary tables, compared, and corrected under the lock of the log. All of this is one transaction,
  * so a killed rebuild changes nothing. An asynchronous projection is corrected range by range. If its rows are sums, it is rebuilt as a
- * temporary table and corrected under the lock of its row in vatproof.projections.
+ * temporary table too, and corrected under the lock of its position.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/log/store/AppendCommand.ts"
-import { Changes, LogGap, type Projection } from "#events/log/projections/Projection.ts"
+import { Changes, LogGap, type Projection, type ProjectionBatch } from "#events/log/projections/Projection.ts"
 import type { ProjectionDefinition } from "#events/log/projections/Projections.ts"
 import { differences, hasRowsOfEvents, type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
 
 /** Events per step. */
 const stepSize = 50_000
-/** Maximum number of events that are applied under the lock of the log or of a projection. */
+/** Maximum number of events that are applied under the lock of the log. */
 const maxLocked = 5_000
 
 /** Numbers of the rows that a rebuild corrected in the projection `name`. */
@@ -38,10 +38,8 @@ export const run = Effect.fn("ProjectionRebuild.run")(
       [
         inline.length === 0 ? Effect.succeed([]) : rebuildInline(inline, counted()),
         Effect.forEach(projections, (projection) => {
-          const table = wanted.find(({ name }) => name === projection.name)
-          return table === undefined || hasRowsOfEvents(table)
-            ? rebuildFollowing(projection, counted())
-            : rebuildSums(projection, table, counted())
+          const sums = wanted.find((table) => table.name === projection.name && !hasRowsOfEvents(table))
+          return sums === undefined ? rebuildFollowing(projection, counted()) : rebuildSums(projection, sums, counted())
         })
       ],
       { concurrency: 2 }
@@ -78,75 +76,51 @@ const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
   })
   return {
     head: Effect.map(findHead(undefined), ({ head }) => Number(head)),
-    /** Fails with LogGap if an event of the range is missing. */
-    requireEvents: Effect.fnUntraced(function* (projection: string, from: number, to: number) {
-      const found = Number((yield* countEvents({ from, to })).found)
-      if (found !== to - from) return yield* new LogGap({ projection, from, to, found })
+    /** Calls `apply` for consecutive ranges of events. Fails with LogGap if an event of a range is missing. */
+    inRanges: Effect.fnUntraced(function* <A, E, R>(
+      projection: string,
+      { from: start, to: end }: ProjectionBatch,
+      apply: (batch: ProjectionBatch) => Effect.Effect<A, E, R>,
+      progress: Progress
+    ) {
+      for (let from = start; from < end; from += stepSize) {
+        const to = Math.min(end, from + stepSize)
+        const found = Number((yield* countEvents({ from, to })).found)
+        if (found !== to - from) return yield* new LogGap({ projection, from, to, found })
+        yield* apply({ from, to })
+        yield* progress(to, end)
+      }
     })
   }
 })
 
-/** Creates an empty temporary table like a table of the schema vatproof. */
-const createLike = (sql: SqlClient.SqlClient, { name }: TableProjection) => {
+/** Creates an empty temporary table like the table of the schema vatproof. */
+const createTemporary = (sql: SqlClient.SqlClient, name: string) => {
   const made = sql.literal(name)
   return sql`CREATE TEMPORARY TABLE ${made} (LIKE vatproof.${made} INCLUDING ALL) ON COMMIT DROP`.unprepared
 }
 
-/** Applies the events up to `end`, which moves, and the last ones after `lock`, which returns the end that it holds. Returns this end. */
-const applyAll = Effect.fnUntraced(function* <A, E1, R1, E2, R2>(
-  parts: {
-    readonly name: string
-    readonly end: Effect.Effect<number, E1, R1>
-    readonly lock: Effect.Effect<number, E1, R1>
-    readonly apply: (from: number, to: number) => Effect.Effect<A, E2, R2>
-  },
-  progress: Progress
-) {
-  const reads = yield* makeReads
-  let applied = 0
-  const applyTo = Effect.fnUntraced(function* (end: number) {
-    while (applied < end) {
-      const to = Math.min(end, applied + stepSize)
-      yield* reads.requireEvents(parts.name, applied, to)
-      yield* parts.apply(applied, to)
-      applied = to
-      yield* progress(applied, end)
-    }
-  })
-  for (let end = yield* parts.end; end - applied > maxLocked; end = yield* parts.end) yield* applyTo(end)
-  const end = yield* parts.lock
-  yield* applyTo(end)
-  return end
-})
-
 const rebuildInline = (wanted: ReadonlyArray<TableProjection>, progress: Progress) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.gen(function* () {
-      const { head } = yield* makeReads
-      // vatproof.project then fills the temporary tables and not the tables in the schema vatproof, because temporary tables come first
-      // in the search path.
-      for (const table of yield* TableProjections) if (table.kind === "inline") yield* createLike(sql, table)
-      const apply = (from: number, to: number) =>
+      const reads = yield* makeReads
+      // vatproof.project then fills the temporary table and not the table in the schema vatproof, because temporary tables come
+      // first in the search path.
+      for (const { kind, name } of yield* TableProjections) if (kind === "inline") yield* createTemporary(sql, name)
+      const project = ({ from, to }: ProjectionBatch) =>
         sql`SELECT vatproof.project(${logId}::smallint, ${from}::bigint, ${to}::bigint, false)`
-      const lock = Effect.andThen(sql`SELECT next_position FROM vatproof.logs WHERE log_id = ${logId} FOR UPDATE`, head)
-      yield* applyAll({ name: "inline", end: head, lock, apply }, progress)
+      let applied = 0
+      const applyTo = Effect.fnUntraced(function* (head: number) {
+        yield* reads.inRanges("inline", { from: applied, to: head }, project, progress)
+        applied = head
+      })
+      for (let head = yield* reads.head; head - applied > maxLocked; head = yield* reads.head) yield* applyTo(head)
+      yield* sql`SELECT next_position FROM vatproof.logs WHERE log_id = ${logId} FOR UPDATE`
+      yield* applyTo(yield* reads.head)
       yield* putLogRight(sql)
       return yield* Effect.forEach(wanted, putRight(sql, null))
     }).pipe(sql.withTransaction)
   )
-
-/** Corrects an asynchronous table of sums, up to the position of its projection. */
-const rebuildSums = Effect.fnUntraced(function* (projection: Projection, table: TableProjection, progress: Progress) {
-  const sql = yield* SqlClient.SqlClient
-  const { find, hold } = (yield* makePlace)(projection)
-  yield* sql.withTransaction(hold)
-  return yield* Effect.gen(function* () {
-    yield* createLike(sql, table)
-    const apply = (from: number, to: number) => projection.apply({ from, to }, "pg_temp")
-    const end = yield* applyAll({ name: table.name, end: find, lock: hold, apply }, progress)
-    return yield* putRight(sql, end)(table)
-  }).pipe(sql.withTransaction)
-})
 
 /** Corrects the columns of the log's row in vatproof.logs that derive from the events. */
 const putLogRight = (
@@ -158,7 +132,7 @@ const putLogRight = (
 
 /**
  * Corrects a table from the temporary table of the same name. A wrong row is deleted before its correct form is inserted, because two
- * wrong rows may have swapped values in a unique column. `position` is the position of an asynchronous projection.
+ * wrong rows may have swapped values in a unique column. Sets the `position` of the projection: null for an inline one.
  */
 const putRight = (sql: SqlClient.SqlClient, position: number | null) =>
   Effect.fnUntraced(function* (table: TableProjection) {
@@ -184,28 +158,41 @@ const putRight = (sql: SqlClient.SqlClient, position: number | null) =>
     return { name, ...(yield* count(undefined)) } satisfies Rebuilt
   })
 
-/** Creates the statements that lock and read the position of an asynchronous projection. */
-const makePlace = Effect.map(SqlClient.SqlClient, (sql) => ({ name, version }: Projection) => {
-  const Result = Schema.Struct({ position: Schema.BigInt })
+/** Creates an effect that locks the position of an asynchronous projection and returns it. */
+const makeHold = Effect.fnUntraced(function* ({ name, version }: Projection) {
+  const sql = yield* SqlClient.SqlClient
   // Locks the row of the projection in a separate statement. A statement that waits for a lock sees no event that is appended during
   // the wait; the next statement sees it.
   const lock = sql`INSERT INTO vatproof.projections AS p (log_id, name, version, position) VALUES (${logId}, ${name}, ${version}, 0)
     ON CONFLICT (log_id, name) DO UPDATE SET version = excluded.version`
   const setPosition = SqlSchema.findOne({
     Request: Schema.Void,
-    Result,
+    Result: Schema.Struct({ position: Schema.BigInt }),
     // Reduces a wrong position that exceeds the head of the log.
     execute: () => sql`UPDATE vatproof.projections p SET position = least(coalesce(p.position, 0),
         (SELECT coalesce(max(e.position) + 1, 0) FROM vatproof.events e WHERE e.log_id = ${logId}))
       WHERE p.log_id = ${logId} AND p.name = ${name} RETURNING position`
   })
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result,
-    execute: () => sql`SELECT position FROM vatproof.projections WHERE log_id = ${logId} AND name = ${name}`
-  })
-  const number = Effect.map(({ position }: typeof Result.Type) => Number(position))
-  return { hold: Effect.andThen(lock, setPosition(undefined)).pipe(number), find: number(find(undefined)) }
+  return Effect.map(Effect.andThen(lock, setPosition(undefined)), ({ position }) => Number(position))
+})
+
+/**
+ * Corrects an asynchronous table of sums, up to the position of its projection. No replica advances the table while the last events are
+ * applied, which arrived during the rebuild.
+ */
+const rebuildSums = Effect.fnUntraced(function* (projection: Projection, table: TableProjection, progress: Progress) {
+  const sql = yield* SqlClient.SqlClient
+  const { inRanges } = yield* makeReads
+  const hold = yield* makeHold(projection)
+  const apply = (batch: ProjectionBatch) => projection.apply(batch, "pg_temp")
+  const before = yield* sql.withTransaction(hold)
+  return yield* Effect.gen(function* () {
+    yield* createTemporary(sql, table.name)
+    yield* inRanges(table.name, { from: 0, to: before }, apply, progress)
+    const end = yield* hold
+    yield* inRanges(table.name, { from: before, to: end }, apply, progress)
+    return yield* putRight(sql, end)(table)
+  }).pipe(sql.withTransaction)
 })
 
 /**
@@ -213,10 +200,10 @@ const makePlace = Effect.map(SqlClient.SqlClient, (sql) => ({ name, version }: P
  * projection's row, so that no replica advances the table meanwhile.
  */
 const rebuildFollowing = Effect.fnUntraced(function* (projection: Projection, progress: Progress) {
-  const { apply, name } = projection
+  const { name } = projection
   const sql = yield* SqlClient.SqlClient
-  const reads = yield* makeReads
-  const { hold } = (yield* makePlace)(projection)
+  const { inRanges } = yield* makeReads
+  const hold = yield* makeHold(projection)
   const removeSurplus = SqlSchema.findOne({
     Request: Schema.Int,
     Result: Schema.Struct({ surplus: Schema.BigInt }),
@@ -226,16 +213,12 @@ const rebuildFollowing = Effect.fnUntraced(function* (projection: Projection, pr
   })
   const total = { missing: 0, different: 0 }
   const first = yield* Effect.flatMap(hold, removeSurplus).pipe(sql.withTransaction)
-  const end = yield* sql.withTransaction(hold)
-  for (let from = 0; from < end; from += stepSize) {
-    const to = Math.min(end, from + stepSize)
-    const changes = yield* Effect.andThen(
-      hold,
-      Effect.andThen(reads.requireEvents(name, from, to), apply({ from, to }, "vatproof"))
-    ).pipe(sql.withTransaction)
+  const apply = Effect.fnUntraced(function* (batch: ProjectionBatch) {
+    yield* hold
+    const changes = yield* projection.apply(batch, "vatproof")
     total.missing += changes.missing
     total.different += changes.different
-    yield* progress(to, end)
-  }
+  }, sql.withTransaction)
+  yield* inRanges(name, { from: 0, to: yield* sql.withTransaction(hold) }, apply, progress)
   return { name, missing: total.missing, surplus: Number(first.surplus), different: total.different } satisfies Rebuilt
 })

@@ -22,10 +22,7 @@ export interface TableProjection {
   readonly position: string
 }
 
-/**
- * True for an asynchronous table whose rows belong to one event each. Such a table is compared and corrected in ranges of positions. The
- * rows of another table are sums over many events, so the whole table is compared with all events that it covers.
- */
+/** True for an asynchronous table with rows of one event each, which is compared in ranges. Other tables are compared as a whole. */
 export const hasRowsOfEvents = ({ key, kind }: TableProjection): boolean => kind === "asynchronous" && key.includes("position")
 
 /** All projections of a product: those of the log, and its own. */
