@@ -1,7 +1,7 @@
 /** `vatproof account …`: lists and manages accounts and their plans. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
+import { AccountDirectory, type AccountRecord, idForm, type KeyRecord } from "#events/accounts/AccountDirectory.ts"
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
 import { AccountsShown } from "#domain/accounts/AccountEvents.ts"

@@ -1,7 +1,7 @@
 /** `vatproof auditor …`: manages the auditors who read the log over HTTP. */
 import { DateTime, Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
+import { AccountDirectory } from "#events/accounts/AccountDirectory.ts"
 import { type AuditorEntry, Auditors } from "#domain/audit/Auditors.ts"
 import { asOperator, by, iso, json, operate, optionalReason, print } from "#app/commands/Operation.ts"
 import { moment, table } from "#app/commands/Table.ts"

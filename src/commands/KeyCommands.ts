@@ -1,7 +1,7 @@
 /** `vatproof key …`: revokes API keys. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
+import { AccountDirectory } from "#events/accounts/AccountDirectory.ts"
 import { RevokeApiKey } from "#domain/accounts/keys/RevokeApiKey.ts"
 import { asOperator, by, iso, json, operate, periodOf, print, reason } from "#app/commands/Operation.ts"
 import { moment } from "#app/commands/Table.ts"

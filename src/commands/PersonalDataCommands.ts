@@ -1,7 +1,7 @@
 /** `vatproof personal-data …`: shows and erases the stored data of a company or person. */
 import { DateTime, Effect, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { AccountDirectory } from "#domain/accounts/AccountDirectory.ts"
+import { AccountDirectory } from "#events/accounts/AccountDirectory.ts"
 import * as ReceiptId from "#domain/receipts/ReceiptId.ts"
 import { parse } from "#domain/vat/VatId.ts"
 import { PersonalErasure, type PersonalRow, type PersonalSubject } from "#events/audit/PersonalErasure.ts"

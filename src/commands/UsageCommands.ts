@@ -1,8 +1,8 @@
 /** `vatproof usage …`: shows the usage of API keys, and verifies that all meters match the events. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
-import { AccountDirectory, type KeyRecord } from "#domain/accounts/AccountDirectory.ts"
-import { type Difference, UsageAudit } from "#domain/callers/UsageAudit.ts"
+import { AccountDirectory, type KeyRecord } from "#events/accounts/AccountDirectory.ts"
+import { type Difference, UsageAudit } from "#events/callers/UsageAudit.ts"
 import * as Database from "#infra/postgres/Database.ts"
 import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import { iso, json, limit, month, operate, periodOf, print } from "#app/commands/Operation.ts"

@@ -7,10 +7,10 @@ import { signedTree } from "#app/layers/SignedLog.ts"
 import { ChangePlan } from "#domain/accounts/ChangePlan.ts"
 import { CloseAccount } from "#domain/accounts/CloseAccount.ts"
 import { RevokeApiKey } from "#domain/accounts/keys/RevokeApiKey.ts"
-import * as PgAccountDirectory from "#events/accounts/PgAccountDirectory.ts"
+import { AccountDirectory } from "#events/accounts/AccountDirectory.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
 import * as PgAuditors from "#events/audit/PgAuditors.ts"
-import * as PgUsageAudit from "#events/callers/PgUsageAudit.ts"
+import { UsageAudit } from "#events/callers/UsageAudit.ts"
 import { ClosedAccountMails } from "#events/accounts/ClosedAccountMails.ts"
 import { PersonalErasure } from "#events/audit/PersonalErasure.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -25,7 +25,7 @@ const openedLog = LogOpening.layerExisting.pipe(Layer.provide(EventStore.layer),
 /** The services of commands that read and change accounts, keys, auditors and personal data. */
 export const operations = Layer.mergeAll(ChangePlan.layer, CloseAccount.layer, RevokeApiKey.layer).pipe(
   Layer.provide(PgAccountStore.layer),
-  Layer.merge(Layer.mergeAll(PgAccountDirectory.layer, PgAuditors.layer, PgUsageAudit.layer, PersonalErasure.layer)),
+  Layer.merge(Layer.mergeAll(AccountDirectory.layer, PgAuditors.layer, UsageAudit.layer, PersonalErasure.layer)),
   Layer.merge(ClosedAccountMails.layer.pipe(Layer.provide(mailFolder))),
   Layer.provideMerge(EventStore.layer),
   Layer.provideMerge(Layer.mergeAll(plans, NodeCrypto.layer)),

@@ -1,7 +1,7 @@
 /** The API keys that the events of an export refer to, with the events by which an account got them. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { idForm } from "#domain/accounts/AccountDirectory.ts"
+import { idForm } from "#events/accounts/AccountDirectory.ts"
 import { ApiKeyClaimed, ApiKeyIssued } from "#domain/accounts/ApiKeyEvents.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { type ExportCatalogue, type ExportedEvent, textAt } from "#events/log/export/ExportTable.ts"

@@ -15,7 +15,7 @@ import {
 import { NotInLog } from "#domain/log/NotInLog.ts"
 import { type EvidenceAltered, Integrity } from "#domain/log/Integrity.ts"
 import { ReceiptIssued, receiptStream } from "#domain/receipts/Receipt.ts"
-import { idForm } from "#domain/accounts/AccountDirectory.ts"
+import { idForm } from "#events/accounts/AccountDirectory.ts"
 import type { KeyFacts } from "#events/audit/ExportedKeys.ts"
 import { keyOfEvent, searchHeader, searchRow } from "#events/audit/SearchTable.ts"
 import * as EventTypes from "#events/log/store/EventTypes.ts"

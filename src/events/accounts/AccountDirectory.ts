@@ -1,15 +1,6 @@
-/** Reads accounts and API keys with their usage, for the operator's commands. */
-import { Effect, Layer, Schema } from "effect"
+/** Reads accounts and API keys with contact data and the usage of a month, for the operator's commands. */
+import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import {
-  AccountDirectory,
-  idForm,
-  AccountNotFound,
-  AccountNotUnique,
-  type AccountQuery,
-  type AccountRecord,
-  type KeyRecord
-} from "#domain/accounts/AccountDirectory.ts"
 import { emailKey } from "#domain/accounts/email/EmailAddress.ts"
 import { limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
 import { type BillingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
@@ -20,12 +11,22 @@ import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "5 seconds"
 
+/** Maximum number of accounts that the error of an ambiguous agent id names. */
+const maxNamesakes = 5
+
+/** Maximum number of keys that are read of one account. An account can issue 50 keys a month. */
+const maxKeys = 10_000
+
+/** Ids of accounts and keys are UUIDs; other text is not an id. */
+export const idForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu
+
 const AccountRow = Schema.Struct({
   accountId: Schema.String,
   email: Schema.NullOr(Schema.String),
   agentId: Schema.NullOr(Schema.String),
   plan: PlanName,
-  ownPerMonth: Schema.NullOr(Schema.BigInt),
+  /** The limit that the operator set for this account. */
+  ownPerMonth: Schema.NullOr(Int8),
   verifiedAt: Schema.NullOr(Schema.DateTimeUtcFromDate),
   createdAt: Schema.DateTimeUtcFromDate,
   closedAt: Schema.NullOr(Schema.DateTimeUtcFromDate),
@@ -37,13 +38,42 @@ const KeyRow = Schema.Struct({
   prefix: Schema.String,
   accountId: Schema.String,
   email: Schema.NullOr(Schema.String),
+  /** The owner's name for the key, "" without a label. */
   label: Schema.String,
   plan: PlanName,
-  ownPerMonth: Schema.NullOr(Schema.BigInt),
+  ownPerMonth: Schema.NullOr(Int8),
   issuedAt: Schema.DateTimeUtcFromDate,
   revokedAt: Schema.NullOr(Schema.DateTimeUtcFromDate),
+  /** The validations of the requested month. */
   used: Int8
 })
+
+/** `perMonth` is the limit that applies: `ownPerMonth`, otherwise the limit of the plan. */
+export type AccountRecord = typeof AccountRow.Type & { readonly perMonth: number }
+export type KeyRecord = typeof KeyRow.Type & { readonly perMonth: number }
+
+/** Selects at most `limit` accounts created before the account `before`, newest first. */
+const AccountQuery = Schema.Struct({
+  plan: Schema.NullOr(PlanName),
+  before: Schema.NullOr(Schema.String),
+  limit: Schema.Int
+})
+
+export class AccountNotFound extends Schema.TaggedError<AccountNotFound>()("AccountNotFound", { term: Schema.String }) {
+  override get message() {
+    return `There is no account with the email address, user_id or agent id "${this.term}"`
+  }
+}
+
+/** Several accounts have this agent id, which agents choose themselves. `accountIds` lists the newest of these accounts. */
+export class AccountNotUnique extends Schema.TaggedError<AccountNotUnique>()("AccountNotUnique", {
+  term: Schema.String,
+  accountIds: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `Several accounts have the agent id "${this.term}": use a user_id, for example ${this.accountIds.join(", ")}`
+  }
+}
 
 const accountColumns = `a.account_id AS "accountId", c.email, c.agent_id AS "agentId", a.plan, a.per_month AS "ownPerMonth",
   a.verified_at AS "verifiedAt", a.created_at AS "createdAt", a.closed_at AS "closedAt",
@@ -86,23 +116,14 @@ const makeFind = Effect.gen(function* () {
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const plans = yield* Plans
-  const perMonth = ({ ownPerMonth, plan }: Pick<typeof KeyRow.Type, "ownPerMonth" | "plan">) =>
-    limitsOf(plans, plan, ownPerMonth).perMonth
-  const accountRecord = (row: typeof AccountRow.Type): AccountRecord => ({
+  const withLimit = <Row extends Pick<KeyRecord, "ownPerMonth" | "plan">>(row: Row) => ({
     ...row,
-    perMonth: perMonth(row),
-    ownPerMonth: row.ownPerMonth === null ? null : Number(row.ownPerMonth)
-  })
-  const keyRecord = ({ ownPerMonth, ...row }: typeof KeyRow.Type): KeyRecord => ({
-    ...row,
-    perMonth: perMonth({ ownPerMonth, plan: row.plan })
+    perMonth: limitsOf(plans, row.plan, row.ownPerMonth).perMonth
   })
 
   const findRow = yield* makeFind
-  const find = Effect.fn("PgAccountDirectory.find")((term: string) => Effect.map(findRow(term), accountRecord))
-
   const findAccounts = SqlSchema.findAll({
-    Request: Schema.Struct({ plan: Schema.NullOr(Schema.String), before: Schema.NullOr(Schema.String), limit: Schema.Int }),
+    Request: AccountQuery,
     Result: AccountRow,
     // Account ids are UUIDv7, so newer accounts have greater ids.
     execute: ({ before, limit, plan }) => sql`SELECT ${sql.literal(accountColumns)}
@@ -110,54 +131,45 @@ const make = Effect.gen(function* () {
       ORDER BY a.account_id DESC LIMIT ${limit}`
   })
 
-  const list = Effect.fn("PgAccountDirectory.list")((query: AccountQuery) =>
-    findAccounts(query).pipe(
-      Effect.map((rows) => rows.map(accountRecord)),
-      QueryPolicy.withRetry(retryFor)
-    )
-  )
-
   const findKeys = yield* makeFindKeys
-  const keys = (period: BillingPeriod, wanted: Omit<KeyQuery, "meter">) =>
+  const keys = (period: BillingPeriod, wanted: Omit<typeof KeyQuery.Type, "meter">) =>
     findKeys({ meter: keyMeter(keyPlaceholder, period), ...wanted }).pipe(
-      Effect.map((rows) => rows.map(keyRecord)),
+      Effect.map((rows) => rows.map(withLimit)),
       QueryPolicy.withRetry(retryFor)
     )
 
-  return AccountDirectory.of({
-    find,
-    list,
-    keysOf: (accountId, period) => keys(period, { accountId, keyId: null, limit: maxKeys }),
-    keyById: (keyId, period) => (idForm.test(keyId) ? keys(period, { accountId: null, keyId, limit: 1 }) : Effect.succeed([])),
-    busiest: (period, limit) => keys(period, { accountId: null, keyId: null, limit })
-  })
+  return {
+    /** Finds by user_id, by case-insensitive email address, or by an agent id that only one account has. */
+    find: (term: string) => Effect.map(findRow(term), withLimit),
+    list: (query: typeof AccountQuery.Type) =>
+      findAccounts(query).pipe(
+        Effect.map((rows) => rows.map(withLimit)),
+        QueryPolicy.withRetry(retryFor)
+      ),
+    /** Returns the keys of an account, newest first. */
+    keysOf: (accountId: string, period: BillingPeriod) => keys(period, { accountId, keyId: null, limit: maxKeys }),
+    /** Returns a list with the key that has this id; an empty list for an unknown id. */
+    keyById: (keyId: string, period: BillingPeriod) =>
+      idForm.test(keyId) ? keys(period, { accountId: null, keyId, limit: 1 }) : Effect.succeed([]),
+    /** Returns at most `limit` keys that were used in a month, the busiest first. */
+    busiest: (period: BillingPeriod, limit: number) => keys(period, { accountId: null, keyId: null, limit })
+  }
 })
-
-/** Maximum number of accounts that the error of an ambiguous agent id names. */
-const maxNamesakes = 5
-
-/** Maximum number of keys that are read of one account. An account can issue 50 keys a month. */
-const maxKeys = 10_000
 
 /**
  * Selects one key by `keyId`, or the keys of `accountId`, or (if both are null) the keys with usage. `meter` is the
  * name of a key's meter with `keyPlaceholder` in place of the key's id.
  */
-interface KeyQuery {
-  readonly meter: string
-  readonly accountId: string | null
-  readonly keyId: string | null
-  readonly limit: number
-}
+const KeyQuery = Schema.Struct({
+  meter: Schema.String,
+  accountId: Schema.NullOr(Schema.String),
+  keyId: Schema.NullOr(Schema.String),
+  limit: Schema.Int
+})
 
 const makeFindKeys = Effect.map(SqlClient.SqlClient, (sql) =>
   SqlSchema.findAll({
-    Request: Schema.Struct({
-      meter: Schema.String,
-      accountId: Schema.NullOr(Schema.String),
-      keyId: Schema.NullOr(Schema.String),
-      limit: Schema.Int
-    }),
+    Request: KeyQuery,
     Result: KeyRow,
     execute: ({ accountId, keyId, limit, meter }) => {
       const columns = sql`k.key_id AS "keyId", k.prefix, k.account_id AS "accountId", c.email, coalesce(l.label, '') AS label, a.plan,
@@ -174,4 +186,8 @@ const makeFindKeys = Effect.map(SqlClient.SqlClient, (sql) =>
   })
 )
 
-export const layer = Layer.effect(AccountDirectory, make)
+export class AccountDirectory extends Context.Service<AccountDirectory, Effect.Success<typeof make>>()(
+  "vatproof/events/accounts/AccountDirectory"
+) {
+  static readonly layer = Layer.effect(AccountDirectory, make)
+}
