@@ -36,7 +36,7 @@ const makeRecordCached = Effect.gen(function* () {
 
   const recordItem = ({ batchId, keyId }: OpenedChunk, vatId: string, item: number) => {
     const taskId = computedId(crypto, "item", batchId, String(item))
-    const options = { requesterVatId: null, company: null, reference: null, forceLive: false }
+    const options = { requesterVatId: null, company: null, reference: null, maxAge: null }
     return answerFromCache({
       ...options,
       input: vatId,

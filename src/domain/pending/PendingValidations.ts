@@ -178,7 +178,7 @@ const normalized = (vatId: string) =>
 
 /** Returns the content that must be the same in all requests with one Idempotency-Key. */
 const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
-  const { company, forceLive, input, reference, requesterVatId } = request
+  const { company, input, maxAge, reference, requesterVatId } = request
   const { city, name, street, zip } = company ?? { city: null, name: null, street: null, zip: null }
   const content = [
     normalized(input),
@@ -187,7 +187,7 @@ const fingerprintOf = ({ expiresIn, matchFormat, request }: Submission) => {
     street,
     zip,
     city,
-    forceLive,
+    maxAge,
     reference,
     expiresIn === null ? null : Duration.toMillis(expiresIn),
     matchFormat

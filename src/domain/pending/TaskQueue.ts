@@ -2,6 +2,7 @@
 import { Context, type Duration, type Effect } from "effect"
 import type { CancelReason } from "#domain/validation/ValidationTask.ts"
 import type { CompanyData } from "#domain/receipts/ConfirmationRules.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /**
@@ -52,7 +53,7 @@ export interface AcceptedTask {
   readonly keyId: string
   readonly vatId: string
   readonly request: {
-    readonly forceLive: boolean
+    readonly maxAge: MaxAge
     readonly requesterVatId: string | null
     readonly company: CompanyData | null
     readonly reference: string | null

@@ -62,6 +62,7 @@ const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRul
 
   const lookUp = Effect.fnUntraced(function* (question: Question, stored: Option.Option<StoredAnswer>, admitted: Standing) {
     const { caller, requester, vatId } = question
+    const { maxAge } = question.request
     const hasKey = caller._tag === "Key"
     const mayFallBack = hasKey && question.request.mayAskBzst !== false
     const isBackground = question.request.task?.opening === null
@@ -75,7 +76,7 @@ const makeAskSources = Effect.fnUntraced(function* ({ freshness }: ValidationRul
     const waitsForBudget = isBackground && attempts.some(({ code }) => code === overBudget)
     const recordStale = (newest: Option.Option<StoredAnswer>) => {
       const nowMs = clock.currentTimeMillisUnsafe()
-      const servable = Option.filter(newest, ({ answer }) => !waitsForBudget && isServableStale(answer, freshness, nowMs))
+      const servable = Option.filter(newest, ({ answer }) => !waitsForBudget && isServableStale(answer, freshness, nowMs, maxAge))
       return Option.isNone(servable)
         ? records.outage(question, lookup.failure, admitted)
         : records.stale(question, servable.value, attempts, admitted)
@@ -141,15 +142,16 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   const acceptAsTask = yield* makeAcceptAsTask(admission)
   const clock = yield* Clock.Clock
 
-  const isFreshNow = ({ answer }: StoredAnswer) => isFresh(answer, freshness, clock.currentTimeMillisUnsafe())
+  const isFreshFor = ({ maxAge }: ValidationRequest, { answer }: StoredAnswer) =>
+    isFresh(answer, freshness, clock.currentTimeMillisUnsafe(), maxAge)
 
   /**
    * Returns the newest answer. If the answer in the cache of this process is not fresh, reads the database: another replica may
    * have stored a newer answer.
    */
-  const newestAnswer = (vatId: VatIds.VatId) =>
+  const newestAnswer = ({ request, vatId }: Question) =>
     Effect.flatMapEager(cache.newest(vatId), (stored) =>
-      Option.isNone(stored) || isFreshNow(stored.value) ? Effect.succeed(stored) : cache.refresh(vatId)
+      Option.isNone(stored) || isFreshFor(request, stored.value) ? Effect.succeed(stored) : cache.refresh(vatId)
     )
 
   const answerFrom = <A>(
@@ -158,16 +160,16 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
     ask: OnMiss<A>["lookUp"]
   ): Answering<Validation | A> => {
     const { caller, request } = question
-    if (Option.isNone(stored) || !isFreshNow(stored.value)) return ask(question, stored)
+    if (Option.isNone(stored) || !isFreshFor(request, stored.value)) return ask(question, stored)
     const repeat = (admitted: Standing | null) => hit(question, stored.value, admitted)
     return isCountedFirst(request, caller) ? Effect.flatMap(countWork(request, caller), repeat) : repeat(null)
   }
 
   const answer = <A>(question: Question, onMiss: OnMiss<A>): Answering<Validation | A> => {
-    const { confirmation, request, vatId } = question
+    const { confirmation, request } = question
     if (confirmation !== null) return onMiss.confirm(question, confirmation)
-    if (request.forceLive) return onMiss.lookUp(question, Option.none())
-    return Effect.flatMapEager(newestAnswer(vatId), (stored) => answerFrom(question, stored, onMiss.lookUp))
+    if (request.maxAge === 0) return onMiss.lookUp(question, Option.none())
+    return Effect.flatMapEager(newestAnswer(question), (stored) => answerFrom(question, stored, onMiss.lookUp))
   }
 
   const answerWith = <A>(request: ValidationRequest, onMiss: OnMiss<A>) => {

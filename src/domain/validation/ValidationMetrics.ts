@@ -1,6 +1,7 @@
 /** Metrics and span attributes of validations. They identify neither callers nor VAT IDs. */
 import { Effect, Exit, Metric, Option, Predicate } from "effect"
 import { PlanName } from "#domain/callers/PlanLimits.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
 import * as Metrics from "#domain/telemetry/Metrics.ts"
 
 /**
@@ -36,7 +37,7 @@ interface Counted {
 type CacheOutcome = "hit" | "stale" | "miss" | "bypass"
 
 interface MeasuredRequest {
-  readonly forceLive: boolean
+  readonly maxAge: MaxAge
   readonly company: object | null
   /** `opening` is null for an attempt to answer an accepted validation. */
   readonly task?: { readonly opening: object | null } | undefined
@@ -51,7 +52,7 @@ export const validationMetrics =
   (request: MeasuredRequest) =>
   <A extends Counted, E, R>(validation: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.onExit(validation, (exit) => {
-      const live = request.forceLive || request.company !== null ? "bypass" : "miss"
+      const live = request.maxAge === 0 || request.company !== null ? "bypass" : "miss"
       if (Exit.isSuccess(exit)) {
         const { answer, served } = exit.value
         const outcome = served === "live" ? live : served === "cache" ? "hit" : "stale"

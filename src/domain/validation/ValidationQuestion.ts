@@ -17,6 +17,7 @@ import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { documentOf, ValidationAccepted, type ValidationTask } from "#domain/validation/ValidationTask.ts"
 import { referenceIn } from "#domain/vat/Verdict.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
 import type { Receipt } from "#domain/receipts/Receipt.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 import type { Answer, Attempt } from "#domain/vat/Verdict.ts"
@@ -29,7 +30,7 @@ export interface ValidationRequest extends Admission.Call {
   /** The caller's own invoice or order number. */
   readonly reference: string | null
   readonly company: CompanyData | null
-  readonly forceLive: boolean
+  readonly maxAge: MaxAge
   /** False disables the fallback from VIES to the BZSt. */
   readonly mayAskBzst?: boolean
   /** The task that the answer closes, for a validation with an id. */
@@ -114,7 +115,7 @@ export const validationOf = ({ vatId }: Question, answer: CachedAnswer, served: 
 
 export const factsOf = ({ request, requester, vatId }: Question) => ({
   vat_id: vatId.value,
-  force_live: request.forceLive,
+  force_live: request.maxAge === 0,
   requester_vat_id: requester?.value ?? null
 })
 
@@ -159,7 +160,8 @@ export const acceptedOf = (question: Question): DomainEvent | undefined => {
     account_id: caller.accountId,
     key_id: caller.keyId,
     vat_id: vatId.value,
-    force_live: request.forceLive,
+    force_live: request.maxAge === 0,
+    ...(request.maxAge === null ? {} : { max_age: request.maxAge }),
     expires_at: opening.expiresAt,
     request_hash: opening.requestHash,
     reference_hash: opening.referenceHash

@@ -32,7 +32,7 @@ export type AcceptedDocument = typeof AcceptedDocument.Type
 /**
  * A validation was accepted. The id of the event is the id of the validation. It occurred when the request arrived, which may be before the
  * answer that is stored with it. `request_hash` is a keyed hash of the request; null without an Idempotency-Key. `reference_hash` is a
- * keyed hash of the reference. Requester, company and reference are in the personal document.
+ * keyed hash of the reference. `max_age` is the maximum age of a stored answer in seconds; absent without a limit. Requester, company and reference are in the personal document.
  */
 export const ValidationAccepted = DomainEvent.definePersonal(
   [
@@ -41,6 +41,7 @@ export const ValidationAccepted = DomainEvent.definePersonal(
     Schema.Struct({
       ...ofTask,
       force_live: Schema.Boolean,
+      max_age: Schema.optionalKey(Schema.Int),
       expires_at: Schema.DateTimeUtcFromString,
       request_hash: Schema.NullOr(Schema.String),
       reference_hash: Schema.NullOr(Schema.String),

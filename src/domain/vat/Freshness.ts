@@ -16,13 +16,16 @@ export interface Freshness {
   readonly stale: Duration.Duration
 }
 
+/** The maximum age in seconds that the caller accepts; null without a limit. With 0 no stored answer is served. */
+export type MaxAge = number | null
+
 /** Returns true if the answer may be served without a call of a source. */
-export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number): boolean =>
-  isYounger(answer, answer.valid ? valid : invalid, nowMs)
+export const isFresh = (answer: CachedAnswer, { invalid, valid }: Freshness, nowMs: number, maxAge: MaxAge = null): boolean =>
+  isYounger(answer, answer.valid ? valid : invalid, nowMs, maxAge)
 
 /** Returns true if the answer may be served during an outage of the sources. */
-export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number): boolean =>
-  isYounger(answer, stale, nowMs)
+export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowMs: number, maxAge: MaxAge = null): boolean =>
+  isYounger(answer, stale, nowMs, maxAge)
 
 /**
  * Maximum time by which a source's clock can be ahead. An answer whose time is further in the future is neither fresh nor stale,
@@ -30,9 +33,10 @@ export const isServableStale = (answer: CachedAnswer, { stale }: Freshness, nowM
  */
 const clockToleranceMs = Duration.toMillis(Duration.minutes(10))
 
-const isYounger = (answer: CachedAnswer, maxAge: Duration.Duration, nowMs: number) => {
+const isYounger = (answer: CachedAnswer, limit: Duration.Duration, nowMs: number, maxAge: MaxAge) => {
   const ageMs = nowMs - DateTime.toEpochMillis(answer.answered_at)
-  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(maxAge) && !hasBecomeValid(answer, nowMs)
+  if (maxAge !== null && (maxAge === 0 || ageMs >= maxAge * 1000)) return false
+  return ageMs >= -clockToleranceMs && ageMs < Duration.toMillis(limit) && !hasBecomeValid(answer, nowMs)
 }
 
 /** Returns true if the answer says that the VAT ID becomes valid on a later day (evatr-2002), and that day has begun in Germany. */

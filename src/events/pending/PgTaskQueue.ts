@@ -173,11 +173,11 @@ const make = Effect.gen(function* () {
   const resume = yield* makeResume
 
   const accepted = Effect.fnUntraced(function* ({ accepted: data, accountId, keyId, position, vatId }: ClaimedTask) {
-    const defaults = { forceLive: false, requesterVatId: null, company: null, reference: null }
+    const defaults = { maxAge: null, requesterVatId: null, company: null, reference: null }
     if (data === null) return { accountId, keyId, vatId, request: defaults } satisfies AcceptedTask
-    const { account_id, force_live, key_id, personal_sha256, vat_id } = yield* decodeAccepted(data)
+    const { account_id, force_live, key_id, max_age = null, personal_sha256, vat_id } = yield* decodeAccepted(data)
     const task = { accountId: account_id, keyId: key_id, vatId: vat_id }
-    const plain = { forceLive: force_live, requesterVatId: null, company: null, reference: null }
+    const plain = { maxAge: force_live ? 0 : max_age, requesterVatId: null, company: null, reference: null }
     if (personal_sha256 === undefined) return { ...task, request: plain } satisfies AcceptedTask
     const document = (yield* documentsOf([{ position, data }])).get(position) ?? null
     if (document === null) return { ...task, request: null } satisfies AcceptedTask

@@ -47,7 +47,7 @@ The limits apply to each API key, without a key to each client address. An opera
 - \`503 SERVICE_UNAVAILABLE\` is not counted, except if the database stored the charge and only its reply was lost, which is rare.
 - A used-up month is 402 on the free plan and 429 on the others. Used-up validations without a key are 401.
 
-The cache serves \`valid: true\` for 24 hours and \`valid: false\` for one hour. \`force_live\` always asks the source.
+The cache serves \`valid: true\` for 24 hours and \`valid: false\` for one hour. \`force_live\` always asks the source, and \`max_age\` limits the age of the answer.
 
 ## Conventions
 

@@ -7,7 +7,7 @@ import { KeyRequired } from "#http/pipeline/Authentication.ts"
 import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
-import { vatIdInput, company, requesterVatId, ValidationResult } from "#http/validation/ValidationApi.ts"
+import { vatIdInput, company, MaxAge, requesterVatId, ValidationResult } from "#http/validation/ValidationApi.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
@@ -29,6 +29,7 @@ export const Submission = Schema.Struct({
     })
   ),
   force_live: Schema.optionalKey(Schema.Boolean.annotate({ description: "true: ask the source and ignore the cache" })),
+  max_age: Schema.optionalKey(MaxAge),
   reference: Schema.optionalKey(reference),
   expires_in: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 60, maximum: 1_209_600 })).annotate({

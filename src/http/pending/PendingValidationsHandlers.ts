@@ -35,12 +35,12 @@ const makeRespond = Effect.map(Site, (site) => {
 })
 
 /** Converts the body of a submission to a request for a validation. An empty field counts as not supplied. */
-const requestOf = ({ company, force_live, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
+const requestOf = ({ company, force_live, max_age, reference = "", requester_vat_id = "", vat_id }: typeof Submission.Type) => ({
   input: vat_id,
   requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
   reference: reference === "" ? null : reference,
   company: companyData({ name: company?.name, street: company?.street, zip: company?.zip, city: company?.city }),
-  forceLive: force_live === true
+  maxAge: force_live === true ? 0 : (max_age ?? null)
 })
 
 export const layer = HttpApiBuilder.group(

@@ -106,7 +106,7 @@ const makeValidateForm = Effect.gen(function* () {
     })
     if (request.headers["sec-fetch-site"] === "cross-site") return yield* refuse(foreignForm)
     const { standing } = yield* ResponseHints
-    const question = { standing, input, requesterVatId: null, reference: null, company: null, forceLive: false }
+    const question = { standing, input, requesterVatId: null, reference: null, company: null, maxAge: null }
     const credential = { _tag: "Address", address: clientNetwork(request, proxies.count) } as const
     return yield* Effect.matchEffect(validate({ ...question, credential }), {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),

@@ -5,6 +5,7 @@ import { plainText } from "#domain/text/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { KeyAllowed } from "#http/pipeline/Authentication.ts"
 import { errorBody } from "#http/pipeline/Errors.ts"
+import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { Timestamp } from "#http/wire/Timestamp.ts"
 
@@ -52,6 +53,12 @@ export const ValidationResult = Schema.Struct({
   source: Schema.Literals(["vies", "bzst", "cache"]).annotate({ description: "Where the answer comes from" }),
   source_timestamp: nullable(Timestamp, "When the source gave this answer"),
   cache: Schema.Boolean.annotate({ description: "The answer is from the cache; `source_timestamp` shows its age" }),
+  stale: Schema.optionalKey(
+    Schema.Literal(true).annotate({
+      description:
+        "The answer is older than a fresh one, because no source answers; absent otherwise. The header `Warning: 110` says the same"
+    })
+  ),
   qualified_confirmation: nullable(
     Schema.Union([ConfirmationWords, ConfirmationLetters]),
     "The comparison with the register; null if you sent no company data"
@@ -88,6 +95,10 @@ export const vatIdInput = Schema.String.annotate({
   examples: ["DE123456789"]
 })
 
+export const MaxAge = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_592_000 })).annotate({
+  description: "Maximum age in seconds of a cached or stale answer. An older one is not served; 0 is the same as `force_live`"
+})
+
 export const ValidationQuery = Schema.Struct({
   requester_vat_id: requesterVatId,
   company_name: company.name,
@@ -108,7 +119,8 @@ export const ValidationQuery = Schema.Struct({
   ),
   force_live: Schema.optionalKey(
     Schema.Literals(["true", "false", "1", "0"]).annotate({ description: "true or 1: ask the source and ignore the cache" })
-  )
+  ),
+  max_age: Schema.optionalKey(fromDigits(MaxAge))
 })
 
 const validate = HttpApiEndpoint.get("validate", validatePath, {
@@ -134,6 +146,7 @@ const validate = HttpApiEndpoint.get("validate", validatePath, {
       "With company data the request is a qualified confirmation (§ 18e UStG) by the BZSt, for German VAT IDs and paid plans; `requester_vat_id` is required. " +
       "The BZSt compares only if both `company_name` and `company_city` are sent. Otherwise every sent field is `not_provided`, the header `Warning` says so, and the answer is charged. " +
       "`Idempotency-Key` needs an API key. With it the validation also gets an id, and `GET /v1/validations` lists it.",
+    transform: numberParameters({ max_age: MaxAge }),
     // Declares the API key as optional. The library has no other way to declare an optional security scheme.
     override: { security: [{}, { apiKey: [] }] }
   })

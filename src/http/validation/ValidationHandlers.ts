@@ -96,7 +96,7 @@ export const layer = HttpRouter.use(
           onFailure: FailureResponses.failureResponse
         })
       }
-      const { force_live, match_format = "words", reference = "", requester_vat_id = "" } = query.success
+      const { force_live, match_format = "words", max_age, reference = "", requester_vat_id = "" } = query.success
       const request = {
         credential,
         standing,
@@ -104,7 +104,7 @@ export const layer = HttpRouter.use(
         requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
         reference: reference === "" ? null : reference,
         company: companyOf(query.success),
-        forceLive: force_live === "true" || force_live === "1"
+        maxAge: force_live === "true" || force_live === "1" ? 0 : (max_age ?? null)
       }
       const idempotencyKey = Context.get(context, HttpServerRequest.HttpServerRequest).headers["idempotency-key"]
       if (idempotencyKey !== undefined) return answerOnce(idempotencyKey, request, match_format)
@@ -175,6 +175,7 @@ export const bodyOf = (
   source: served === "live" ? answer.source : "cache",
   source_timestamp: timestampOf(answer.answered_at),
   cache: served !== "live",
+  ...(served === "stale" ? { stale: true as const } : undefined),
   qualified_confirmation: confirmation === null ? null : confirmationOf(confirmation, format),
   consultation_number: consultationNumber,
   request_id: requestId,

@@ -69,7 +69,7 @@ const makeQueue = Effect.fnUntraced(function* (items: number, batchId: string | 
           accountId: "a",
           keyId: "k",
           vatId: "DE123456789",
-          request: { forceLive: false, requesterVatId: null, company: null, reference: null }
+          request: { maxAge: null, requesterVatId: null, company: null, reference: null }
         }),
       close: (_, __, end) => Effect.sync(() => void ended.push(end))
     })

@@ -169,7 +169,7 @@ const makeWorld = Effect.gen(function* () {
           accountId,
           keyId,
           vatId,
-          request: { forceLive: false, requesterVatId: null, company: null, reference: null }
+          request: { maxAge: null, requesterVatId: null, company: null, reference: null }
         }),
       keep: () => Effect.void,
       resume: Effect.succeed(0)

@@ -88,7 +88,7 @@ const validated = Effect.fnUntraced(function* (known: Case) {
       requesterVatId: null,
       reference,
       company: null,
-      forceLive: false,
+      maxAge: null,
       ...(isTask ? { task: { taskId: "t", closingId: "c", opening: null } } : {})
     }
     const outcome = yield* Effect.result(validate(request))

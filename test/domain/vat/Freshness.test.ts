@@ -47,6 +47,19 @@ describe("a stored answer", () => {
     assert.isFalse(isServableStale(ahead, freshness, nowMs))
   })
 
+  it.each([
+    ["0 millis", 0, false],
+    ["59 seconds", 60, true],
+    ["60 seconds", 60, false],
+    ["23 hours", 2_592_000, true],
+    ["-30 seconds", 1, true],
+    ["-30 seconds", 0, false]
+  ] as const)("with an age of %s is served to a caller who accepts %s seconds: %s", (ago, maxAge, isServed) => {
+    const answer = answered(true, ago === "-30 seconds" ? Duration.negate(Duration.seconds(30)) : ago)
+    assert.strictEqual(isFresh(answer, freshness, nowMs, maxAge), isServed)
+    assert.strictEqual(isServableStale(answer, freshness, nowMs, maxAge), isServed)
+  })
+
   // In winter a German day begins at 23:00 UTC.
   it.each([
     ["2026-11-24T11:00:00Z", "2026-11-25", "2026-11-24T22:59:59Z", true],

@@ -87,6 +87,9 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("GET /v1/vali
     ["force_live", "force_live=TRUE"],
     ["force_live", "force_live="],
     ["force_live", "force_live=1&force_live=0"],
+    ["max_age", "max_age=-1"],
+    ["max_age", "max_age=1h"],
+    ["max_age", "max_age=2592001"],
     ["company_name", `company_name=${"x".repeat(301)}`],
     ["company_zip", "company_zip=1&company_zip=2"],
     ["requester_vat_id", "requester_vat_id=DE123456789&requester_vat_id=DE123456789"]

@@ -46,6 +46,24 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the answer c
     assert.containSubset(yield* validate(vatId), { ...cached, body: { valid: false } })
   })
 
+  it.effect("serves a cached answer only if it is younger than max_age", function* () {
+    const service = yield* RunningService.make()
+    const vatId = vatIdEnding("LU", "431013")
+    const key = yield* service.newKey
+    const post = (more: object) => service.post("/v1/validations", { vat_id: vatId, ...more }, { key })
+    assert.containSubset(yield* service.validate(vatId), live)
+    yield* service.travel("10 minutes")
+    assert.containSubset(yield* service.validate(vatId, { query: { max_age: "660" } }), cached)
+    assert.containSubset(yield* post({ max_age: 660 }), cached)
+    assert.containSubset(yield* service.validate(vatId, { query: { max_age: "660", force_live: "1" } }), live)
+    yield* service.travel("10 minutes")
+    assert.containSubset(yield* service.validate(vatId, { query: { max_age: "600" } }), live)
+    assert.containSubset(yield* service.validate(vatId, { query: { max_age: "0" } }), live)
+    assert.containSubset(yield* post({ max_age: 0 }), live)
+    yield* service.travel("10 minutes")
+    assert.containSubset(yield* post({ max_age: 600 }), live)
+  })
+
   it.effect("keeps valid answers for a day and invalid answers for an hour after the source has answered", function* () {
     const { travel, validate } = yield* RunningService.make()
     const valid = vatIdEnding("HU", "431004")

@@ -133,15 +133,22 @@ layer(RunningService.layer(RunningService.otherSettings), { excludeTestServices:
     function* () {
       const { key, sandbox, travel, validate } = yield* takeDown("none")
       yield* validate("ATU10440007", { key })
+      for (const reply of [
+        yield* validate("ATU10440007", { key }),
+        yield* validate("ATU10440007", { key, query: { max_age: "0" } })
+      ])
+        assert.notProperty(reply.body, "stale")
       yield* sandbox.configure({ vies_available: false })
       yield* travel("25 hours")
       const stale = yield* validate("ATU10440007", { key })
       assert.containSubset(stale, {
         status: 200,
         headers: { warning: staleWarning },
-        body: { valid: true, cache: true, source: "cache" }
+        body: { valid: true, cache: true, source: "cache", stale: true }
       })
-      assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 2)
+      assert.strictEqual(usedOf(stale.headers["x-service-usage"]), 4)
+      assert.containSubset(yield* validate("ATU10440007", { key, query: { max_age: "93600" } }), { body: { stale: true } })
+      assertProblem(yield* validate("ATU10440007", { key, query: { max_age: "86400" } }), "SOURCE_UNAVAILABLE")
       assertProblem(yield* validate("ATU10440007", { key, query: { force_live: "1" } }), "SOURCE_UNAVAILABLE")
       yield* travel("24 hours")
       assertProblem(yield* validate("ATU10440007", { key }), "SOURCE_UNAVAILABLE")
