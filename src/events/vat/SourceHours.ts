@@ -1,7 +1,4 @@
-/**
- * The calls of sources per hour, member state, source and outcome, as the signed events name them. One SQL statement adds the calls of a
- * range of events to the sums.
- */
+/** The calls of sources per hour, member state, source and outcome, as the signed events name them. */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { logId } from "#events/log/store/AppendCommand.ts"

@@ -69,6 +69,12 @@ const recorded = Effect.gen(function* () {
 
 let number = 0
 
+const query = { force_live: "1", requester_vat_id: "DE811115368" }
+
+/** Validates a VAT ID of a register that never answers, so that its circuit breaker opens and later attempts call no source. */
+const meetOutage = (service: ServiceClient, key: string) =>
+  Effect.forEach([1, 2, 3], () => service.validate(vatIdEnding("MT", "999301"), { key, query }), { discard: true })
+
 /**
  * Validates VAT IDs of several member states, some of which VIES or the register does not answer, and again from the cache. With a
  * requester, concurrent validations share no call.
@@ -80,11 +86,10 @@ const validateSome = (service: ServiceClient, key: string) =>
       const prefix = ["AT", "FR", "EL", "DE"][nth % 4] ?? "DE"
       const ending = nth % 5 === 0 ? "999301" : nth % 7 === 0 ? "980000" : String(440_000 + nth)
       const vatId = vatIdEnding(prefix, ending)
-      const query = { force_live: "1", requester_vat_id: "DE811115368" }
       return Effect.andThen(service.validate(vatId, { key, query }), service.validate(vatId, { key }))
     },
     { concurrency: 4, discard: true }
-  )
+  ).pipe(Effect.andThen(meetOutage(service, key)))
 
 layer(RunningService.layerGround, { excludeTestServices: true })("the history of the sources", (it) => {
   it.effect("equals the sandbox's record of calls, over two replicas, a restart and a rebuild", function* () {
