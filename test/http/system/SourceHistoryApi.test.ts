@@ -73,7 +73,7 @@ const query = { force_live: "1", requester_vat_id: "DE811115368" }
 
 /** Validates a VAT ID of a register that never answers, so that its circuit breaker opens and later attempts call no source. */
 const meetOutage = (service: ServiceClient, key: string) =>
-  Effect.forEach([1, 2, 3], () => service.validate(vatIdEnding("MT", "999301"), { key, query }), { discard: true })
+  Effect.forEach([1, 2, 3, 4, 5], () => service.validate(vatIdEnding("MT", "999301"), { key, query }), { discard: true })
 
 /**
  * Validates VAT IDs of several member states, some of which VIES or the register does not answer, and again from the cache. With a
