@@ -115,11 +115,9 @@ const make = Effect.gen(function* () {
     if (answer === null) yield* signals.wake
     if (answer === null && wait !== null && Duration.isPositive(wait)) return yield* get(caller.keyId, taskId, wait)
     const { requestId } = yield* RequestContext
-    const { value } = yield* Effect.fromResult(VatIds.parse(request.input))
-    return storedRecord(
-      { validationId: taskId, vatId: value, acceptedAt: requestedAt, expiresAt, requestId, requestHash },
-      answer
-    )
+    const { value: vatId } = yield* Effect.fromResult(VatIds.parse(request.input))
+    const stored = { validationId: taskId, vatId, acceptedAt: requestedAt, expiresAt, requestId, requestHash }
+    return storedRecord({ ...stored, reference: request.reference }, answer)
   })
 
   const referenceHashOf = (keyId: string, reference: string) => keyedHash.of("reference", `${keyId}\0${reference}`)
@@ -160,7 +158,7 @@ const make = Effect.gen(function* () {
   return { submit, get, cancel, referenceHashOf, page: reader.page }
 })
 
-type Stored = "acceptedAt" | "expiresAt" | "requestHash" | "requestId" | "validationId" | "vatId"
+type Stored = "acceptedAt" | "expiresAt" | "reference" | "requestHash" | "requestId" | "validationId" | "vatId"
 
 /** Returns the record of a task that was just stored, with its answer or pending. */
 const storedRecord = (stored: Pick<ValidationRecord, Stored>, validation: Validation | null): ValidationRecord => ({

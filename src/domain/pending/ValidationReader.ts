@@ -21,11 +21,16 @@ export interface ValidationSummary {
   readonly nextAttemptAt: DateTime.Utc
 }
 
+/** `reference` is the caller's own number; null without one and after its erasure. */
+export interface ListedValidation extends ValidationSummary {
+  readonly reference: string | null
+}
+
 /**
  * `requestId` and `requestHash` belong to the request that submitted the validation. `validation` is set in the state `final`,
  * `reason` in the state `cancelled`.
  */
-export interface ValidationRecord extends ValidationSummary {
+export interface ValidationRecord extends ListedValidation {
   readonly requestId: string
   readonly requestHash: string | null
   readonly validation: Validation | null
@@ -44,7 +49,7 @@ export interface ValidationPageRequest {
 
 /** `next` is the `before` of the next page; null on the last page. */
 export interface ValidationPage {
-  readonly validations: ReadonlyArray<ValidationSummary>
+  readonly validations: ReadonlyArray<ListedValidation>
   readonly next: number | null
 }
 

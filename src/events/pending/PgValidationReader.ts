@@ -58,6 +58,7 @@ const columnsOf = (alias: string) =>
     .join(", ")
 
 const decodeAccepted = EventTypes.decoder(ValidationAccepted)
+const decodeAcceptedDocument = EventTypes.documentDecoder(ValidationAccepted)
 const decodeCancelled = EventTypes.decoder(ValidationCancelled)
 const decodeRefused = EventTypes.decoder(ConfirmationRefused)
 const decodeVerified = EventTypes.decoder(VatIdVerified)
@@ -218,6 +219,18 @@ const make = Effect.gen(function* () {
   const outcomeOf = yield* makeOutcome
   const events = yield* TaskEvents.make
   const queries = yield* makeQueries
+  const documentsOf = yield* SignedDocuments.make
+
+  /** Returns the reference in the personal document of each accepted validation. */
+  const referencesOf = Effect.fnUntraced(function* (accepted: ReadonlyArray<StoredEvent>) {
+    const documents = yield* documentsOf(accepted)
+    return yield* Effect.forEach(accepted, ({ position }) => {
+      const document = documents.get(position) ?? null
+      return document === null
+        ? Effect.succeed(null)
+        : Effect.map(decodeAcceptedDocument(document), ({ reference = null }) => reference)
+    })
+  })
 
   const rowOf = Effect.fnUntraced(function* (keyId: string, validationId: string) {
     if (!uuid.test(validationId)) return undefined
@@ -245,9 +258,11 @@ const make = Effect.gen(function* () {
     } = yield* eventsOf([row])
     if (accepted === undefined) return Option.none<ValidationRecord>()
     const { request_hash } = yield* decodeAccepted(accepted.data)
+    const [reference = null] = yield* referencesOf([accepted])
     const metadata = decodeMetadata(EventLine.readJson(accepted.metadata))
     const record: ValidationRecord = {
       ...summaryOf(row),
+      reference,
       requestId: Option.isSome(metadata) ? metadata.value.request_id : "-",
       requestHash: request_hash,
       ...(yield* outcomeOf(closing))
@@ -265,8 +280,9 @@ const make = Effect.gen(function* () {
     const shown = rows.slice(0, limit)
     const last = shown.at(-1)
     const next = rows.length > limit && last !== undefined ? Number(last.position) : null
-    yield* eventsOf(shown)
-    return { validations: shown.map(summaryOf), next }
+    const { accepted } = yield* eventsOf(shown)
+    const references = yield* referencesOf(accepted)
+    return { validations: Arr.zipWith(shown, references, (row, reference) => ({ ...summaryOf(row), reference })), next }
   })
 
   return ValidationReader.of({ find, summary, page })

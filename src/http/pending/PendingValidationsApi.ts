@@ -44,9 +44,14 @@ const validationId = Schema.String.annotate({
   examples: ["01a20419-04ae-76a0-8ca8-7e1e53bc6219"]
 })
 
+const shownReference = Schema.optionalKey(
+  Schema.String.annotate({ description: "Your own number, if you sent one, until the erasure of personal data" })
+)
+
 const open = {
   validation_id: validationId,
   vat_id: Schema.String.annotate({ examples: ["DE123456789"] }),
+  reference: shownReference,
   accepted_at: Timestamp,
   expires_at: Timestamp.annotate({ description: "Time at which a pending validation expires without an answer" }),
   attempts: Schema.Int.annotate({ description: "Number of attempts to get an answer; attempts are not charged" }),
@@ -74,6 +79,7 @@ const PendingValidation = Schema.Struct({
 const FinalValidation = Schema.Struct({
   validation_id: validationId,
   status: Schema.Literal("final"),
+  reference: shownReference,
   ...ValidationResult.fields
 }).annotate({ identifier: "FinalValidation", description: "An answered validation, which was charged once" })
 

@@ -3,10 +3,11 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { companyData } from "#domain/receipts/ConfirmationRules.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
-import type { ValidationRecord, ValidationSummary } from "#domain/pending/ValidationReader.ts"
+import type { ListedValidation, ValidationRecord } from "#domain/pending/ValidationReader.ts"
 import { longestWait } from "#domain/pending/TaskDelays.ts"
 import { ValidationState } from "#domain/validation/ValidationTask.ts"
 import { parse } from "#domain/vat/VatId.ts"
+import { referenceIn } from "#domain/vat/Verdict.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
@@ -125,19 +126,21 @@ const secondsUntil = (moment: DateTime.Utc) =>
     Math.min(longestRetryAfter, Math.max(1, Math.ceil((DateTime.toEpochMillis(moment) - nowMs) / 1000)))
   )
 
-const openFields = ({ attempts, lastFailure, validationId, vatId }: ValidationSummary) => ({
+const openFields = ({ attempts, lastFailure, reference, validationId, vatId }: ListedValidation) => ({
   validation_id: validationId,
   vat_id: vatId,
+  ...referenceIn(reference),
   attempts,
   last_failure: lastFailure
 })
 
 /** Returns the JSON of a validation. Only a final validation has `valid`. */
 const shown = (record: ValidationRecord) => {
-  const { acceptedAt, expiresAt, nextAttemptAt, reason, requestId, state, validation, validationId } = record
+  const { acceptedAt, expiresAt, nextAttemptAt, reason, reference, requestId, state, validation, validationId } = record
   const accepted = DateTime.formatIso(acceptedAt)
   if (validation !== null) {
-    return { validation_id: validationId, status: state, ...bodyOf(validation, "words", requestId, accepted) }
+    const body = bodyOf(validation, "words", requestId, accepted)
+    return { validation_id: validationId, status: state, ...referenceIn(reference), ...body }
   }
   const fields = { ...openFields(record), accepted_at: accepted, expires_at: DateTime.formatIso(expiresAt) }
   return state === "pending"

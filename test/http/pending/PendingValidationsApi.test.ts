@@ -60,7 +60,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     const reply = yield* post(path, { vat_id: "ATU10550001", reference: "INV-1" }, { key })
     assert.containSubset(reply, {
       status: 200,
-      body: { status: "final", valid: true, vat_id: "ATU10550001", source: "vies", cache: false }
+      body: { status: "final", valid: true, vat_id: "ATU10550001", source: "vies", cache: false, reference: "INV-1" }
     })
     const id = yield* idOf(reply)
     const again = yield* get(`${path}/${id}`, { key })
@@ -76,6 +76,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
       headers: { "preference-applied": "respond-async" }
     })
     assert.strictEqual(hit.headers["x-service-usage"], "2/100000")
+    assert.notProperty(hit.body, "reference")
     assertProblem(yield* get(`${path}/${id}`, { key: yield* newKey }), "NOT_FOUND")
   })
 
@@ -296,6 +297,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
     })
     assert.deepStrictEqual((yield* listed({})).ids, ids)
     assert.deepStrictEqual((yield* listed({ reference: "A" })).ids, [ids[0], ids[2]])
+    assert.containSubset((yield* get(path, { key })).body, { data: [{ reference: "A" }, { reference: "B" }, { reference: "A" }] })
     assert.deepStrictEqual((yield* listed({ vat_id: "ATU10550004", status: "final", reference: "B" })).ids, [ids[1]])
     assert.deepStrictEqual((yield* listed({ vat_id: "ATU99999999" })).ids, [])
     const first = yield* listed({ limit: "2" })
