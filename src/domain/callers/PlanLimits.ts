@@ -37,6 +37,3 @@ export const limitsOf = ({ byName }: AllPlans, plan: PlanName, perMonth: number 
   ...byName[plan],
   ...(perMonth === null ? {} : { perMonth: Number(perMonth) })
 })
-
-/** Returns true if the plan includes qualified confirmations. */
-export const isPaid = (plan: PlanName): boolean => plan !== "free"

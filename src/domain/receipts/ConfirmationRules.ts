@@ -2,7 +2,7 @@
 import { Option, Result, Schema } from "effect"
 import type { Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { isMember } from "#domain/vat/MemberStates.ts"
-import { isPaid, PlanName } from "#domain/callers/PlanLimits.ts"
+import { onPaidPlan, type PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
 import { isGerman, parseGerman, type VatId } from "#domain/vat/VatId.ts"
 
 /** The company data that the caller supplied for comparison; null for a field that was not supplied. At least one field is set. */
@@ -27,17 +27,6 @@ export const companyData = (fields: { [K in keyof CompanyData]: string | undefin
 
 /** A caller without an API key requested a feature that needs one. */
 export class ApiKeyRequired extends Schema.TaggedError<ApiKeyRequired>()("ApiKeyRequired", { message: Schema.String }) {}
-
-/** The caller's plan does not include qualified confirmations. */
-export class PaidPlanRequired extends Schema.TaggedError<PaidPlanRequired>()("PaidPlanRequired", {
-  plan: PlanName,
-  /** The plan's validations per month. */
-  limit: Schema.Int
-}) {
-  override get message() {
-    return "Qualified confirmations are part of the paid plans"
-  }
-}
 
 /** The VAT ID cannot be confirmed. The message says which VAT IDs can. */
 export class ConfirmationUnsupported extends Schema.TaggedError<ConfirmationUnsupported>()("ConfirmationUnsupported", {
@@ -84,7 +73,8 @@ export const admitConfirmation = (
   if (caller._tag === "Anonymous") {
     return Result.fail(new ApiKeyRequired({ message: "A qualified confirmation needs an API key of a paid plan" }))
   }
-  if (!isPaid(caller.plan)) return Result.fail(new PaidPlanRequired({ plan: caller.plan, limit: caller.limit }))
+  const paid = onPaidPlan(caller)
+  if (Result.isFailure(paid)) return Result.fail(paid.failure)
   if (countries === "DE" && !isGerman(vatId)) {
     return Result.fail(new ConfirmationUnsupported({ message: "Qualified confirmations are available for German VAT IDs only" }))
   }

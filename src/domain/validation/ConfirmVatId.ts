@@ -1,12 +1,12 @@
 /** Confirms a VAT ID with company data: asks the BZSt and stores the receipt before the response is sent (rules 27-33). */
 import { Context, DateTime, Effect, Layer, Option, Result } from "effect"
 import { AnswerCache } from "#domain/vat/AnswerCache.ts"
-import { type AdmittedConfirmation, PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
+import type { AdmittedConfirmation } from "#domain/receipts/ConfirmationRules.ts"
 import { type ConfirmationRefusal, type Confirmed, ConfirmationSource } from "#domain/receipts/ConfirmationSource.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"
 import { referenceIn } from "#domain/vat/Verdict.ts"
-import { isPaid } from "#domain/callers/PlanLimits.ts"
+import { onPaidPlan } from "#domain/callers/PaymentRequired.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { whileOutdated } from "#domain/callers/ReadAgain.ts"
 import * as Receipts from "#domain/receipts/Receipt.ts"
@@ -71,9 +71,7 @@ const make = Effect.fnUntraced(function* (names: ReceiptNames) {
       identity: request.identity
     } as const
     const { standing } = yield* recordCharge(credential, caller, (current) =>
-      current._tag === "Key" && isPaid(current.plan)
-        ? Effect.succeed({ ...charge, caller: current })
-        : Effect.fail(new PaidPlanRequired({ plan: caller.plan, limit: caller.limit }))
+      Effect.map(Effect.fromResult(onPaidPlan(current)), (paid) => ({ ...charge, caller: paid }))
     )
     return { receipt, standing }
   })

@@ -1,7 +1,7 @@
 /** Records the result of a finished call of a source, and charges the caller by its current key and plan. */
 import { Effect } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
-import type { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
+import type { PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
 import { type Credential, Identity, type InvalidApiKey, refresh } from "#domain/callers/Identity.ts"
 import { type Charge, Metering, type PreconditionFailed } from "#domain/callers/Metering.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"

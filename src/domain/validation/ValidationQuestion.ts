@@ -1,6 +1,7 @@
 /** Turns a request for a validation into a question that the rules allow, and into events (rules 12, 26). */
 import { Result } from "effect"
 import type * as Admission from "#domain/callers/Admission.ts"
+import type { PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 import type { Caller } from "#domain/callers/Caller.ts"
 import {
@@ -10,8 +11,7 @@ import {
   type CompanyData,
   type Countries,
   type ConfirmationUnsupported,
-  InvalidRequester,
-  type PaidPlanRequired
+  InvalidRequester
 } from "#domain/receipts/ConfirmationRules.ts"
 import type { DomainEvent } from "#domain/log/DomainEvent.ts"
 import type { IdentifiedEvent } from "#domain/callers/Metering.ts"

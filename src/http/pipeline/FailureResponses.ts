@@ -1,87 +1,19 @@
 /** Maps the failures of use cases to error responses (rules 40, 44). */
 import { Clock, DateTime, Effect, MutableRef } from "effect"
-import type { InvalidAccessToken } from "#domain/accounts/AccessTokens.ts"
-import type { InvalidToken, TokenExpired } from "#domain/accounts/Account.ts"
-import type { ApiKeyNotFound, ApiKeyReplaced } from "#domain/accounts/keys/RevokeApiKey.ts"
-import type { ApiKeyNotClaimable, UnknownApiKey } from "#domain/accounts/keys/ClaimApiKey.ts"
-import type { RegisteredKeyEnded } from "#domain/accounts/signup/RegisterAgent.ts"
-import type { EmailTaken } from "#domain/accounts/AccountStore.ts"
-import type { InvalidAuditorToken } from "#domain/audit/Auditors.ts"
-import type { NotSignedYet } from "#domain/audit/AuditTrail.ts"
-import type { NotInLog } from "#domain/log/NotInLog.ts"
-import type {
-  ApiKeyRequired,
-  ConfirmationUnsupported,
-  InvalidRequester,
-  PaidPlanRequired
-} from "#domain/receipts/ConfirmationRules.ts"
-import type { ConfirmationRefusal } from "#domain/receipts/ConfirmationSource.ts"
-import type { DisposableEmail } from "#domain/accounts/email/EmailAddress.ts"
-import type { InvalidApiKey } from "#domain/callers/Identity.ts"
-import type { WrongPassword } from "#domain/accounts/login/ChangePassword.ts"
-import type { EmailNotVerified, WrongCredentials } from "#domain/accounts/login/LogIn.ts"
-import type { AlreadyRecorded, QuotaExceeded } from "#domain/callers/Metering.ts"
-import type { CommonPassword, PasswordsBusy } from "#domain/accounts/login/Passwords.ts"
+import type { CommonPassword } from "#domain/accounts/login/Passwords.ts"
+import type { QuotaExceeded } from "#domain/callers/Metering.ts"
+import { needsLargerPlan, type PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
 import type { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
-import type { IdempotencyInProgress, IdempotencyKeyReused } from "#domain/pending/IdempotencyRules.ts"
-import type { BatchNotFound } from "#domain/pending/Batches.ts"
-import type { UploadsBusy } from "#domain/pending/UploadPlaces.ts"
-import type { ValidationNotFound } from "#domain/pending/PendingValidations.ts"
-import type { PdfUnavailable } from "#domain/receipts/document/ReceiptPdf.ts"
-import type { ReceiptLinkNotFound } from "#domain/receipts/ReceiptLinks.ts"
-import type { ReceiptErased, ReceiptNotFound } from "#domain/receipts/ReceiptReader.ts"
-import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
-import type { InvalidVatId } from "#domain/vat/VatId.ts"
+import type { PdfUnavailable } from "#domain/receipts/document/ReceiptPdf.ts"
+import type { ReceiptErased } from "#domain/receipts/ReceiptReader.ts"
+import type { SourcesUnavailable } from "#domain/vat/Sources.ts"
 import type { InvalidCursor } from "#http/wire/Cursor.ts"
 import { type ErrorCode, type PlanDetails, type Problem, retryAfterSeconds, toResponse } from "#http/pipeline/Errors.ts"
 import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
-/** All failures of use cases that a caller can react to. */
-export type Failure =
-  | ApiKeyNotClaimable
-  | AlreadyRecorded
-  | ApiKeyNotFound
-  | ApiKeyReplaced
-  | ApiKeyRequired
-  | BatchNotFound
-  | CommonPassword
-  | ConfirmationRefusal
-  | ConfirmationUnsupported
-  | DisposableEmail
-  | EmailNotVerified
-  | EmailTaken
-  | IdempotencyInProgress
-  | IdempotencyKeyReused
-  | InvalidAccessToken
-  | InvalidApiKey
-  | InvalidAuditorToken
-  | InvalidCursor
-  | InvalidRequester
-  | InvalidToken
-  | InvalidVatId
-  | NotInLog
-  | NotSignedYet
-  | PaidPlanRequired
-  | PasswordsBusy
-  | PdfUnavailable
-  | QuotaExceeded
-  | RateLimitExceeded
-  | ReceiptErased
-  | ReceiptLinkNotFound
-  | ReceiptNotFound
-  | RegisteredKeyEnded
-  | SourcesUnavailable
-  | StoreUnavailable
-  | TokenExpired
-  | UnknownApiKey
-  | UploadsBusy
-  | ValidationNotFound
-  | WrongCredentials
-  | WrongPassword
-
-/** The error code of each failure. The code of QuotaExceeded depends on the plan: see `quotaProblem`. */
+/** The error code of each failure by its tag. The code of QuotaExceeded depends on the plan: see `quotaProblem`. */
 const codeOf = {
   ApiKeyNotClaimable: "API_KEY_NOT_CLAIMABLE",
   AlreadyRecorded: "IDEMPOTENCY_IN_PROGRESS",
@@ -122,49 +54,53 @@ const codeOf = {
   ValidationNotFound: "NOT_FOUND",
   WrongCredentials: "UNAUTHORIZED",
   WrongPassword: "UNAUTHORIZED"
-} as const satisfies Record<Exclude<Failure["_tag"], "QuotaExceeded">, ErrorCode>
+} as const satisfies Record<string, ErrorCode>
+
+/** Retry-After of the failures that do not have it, in seconds. */
+const waits: { readonly [Tag in keyof typeof codeOf]?: number } = {
+  AlreadyRecorded: 1,
+  IdempotencyInProgress: 1,
+  NotSignedYet: retryAfterSeconds,
+  PasswordsBusy: retryAfterSeconds,
+  StoreUnavailable: retryAfterSeconds,
+  UploadsBusy: retryAfterSeconds
+}
+
+/** The failures that have more than a message for the response. */
+type Detailed =
+  | CommonPassword
+  | InvalidCursor
+  | PaidPlanRequired
+  | PdfUnavailable
+  | QuotaExceeded
+  | RateLimitExceeded
+  | ReceiptErased
+  | SourcesUnavailable
+  | StoreUnavailable
+
+/** All failures of use cases that a caller can react to. */
+export type Failure = Detailed | { readonly _tag: Exclude<keyof typeof codeOf, Detailed["_tag"]>; readonly message: string }
 
 /** Returns the error for a failure. The cause of a database outage is kept for the request log and not sent. */
 export const problemOf = Effect.fnUntraced(function* (failure: Failure) {
+  if (failure._tag === "QuotaExceeded") return yield* quotaProblem(failure)
   if (failure._tag === "StoreUnavailable") MutableRef.set((yield* ResponseHints).refusal, failure)
+  const code = codeOf[failure._tag]
   switch (failure._tag) {
-    case "QuotaExceeded":
-      return yield* quotaProblem(failure)
     case "PaidPlanRequired": {
       const details = planDetails(yield* Site, failure, null)
-      return { code: codeOf[failure._tag], message: `${failure.message}: ${details.upgrade_url}`, details } satisfies Problem
+      return { code, message: `${failure.message}: ${details.upgrade_url}`, details } satisfies Problem
     }
     case "CommonPassword":
     case "InvalidCursor": {
       const { field, message } = failure
-      return { code: codeOf[failure._tag], message: `${field}: ${message}`, details: [{ field, message }] } satisfies Problem
+      return { code, message: `${field}: ${message}`, details: [{ field, message }] } satisfies Problem
     }
-    case "RateLimitExceeded":
-      return rateLimitProblem(failure)
-    case "AlreadyRecorded":
-    case "IdempotencyInProgress":
-      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds: 1 } satisfies Problem
-    case "PdfUnavailable":
-    case "SourcesUnavailable":
-      return {
-        code: codeOf[failure._tag],
-        message: failure.message,
-        retryAfterSeconds: failure.retryAfterSeconds
-      } satisfies Problem
-    case "NotSignedYet":
-    case "PasswordsBusy":
-    case "StoreUnavailable":
-    case "UploadsBusy":
-      return { code: codeOf[failure._tag], message: failure.message, retryAfterSeconds } satisfies Problem
-    default:
-      return { code: codeOf[failure._tag], message: failure.message } satisfies Problem
+    default: {
+      const wait = "retryAfterSeconds" in failure ? failure.retryAfterSeconds : waits[failure._tag]
+      return { code, message: failure.message, ...(wait === undefined ? {} : { retryAfterSeconds: wait }) } satisfies Problem
+    }
   }
-})
-
-const rateLimitProblem = ({ _tag, message, retryAfterSeconds }: RateLimitExceeded): Problem => ({
-  code: codeOf[_tag],
-  message,
-  retryAfterSeconds
 })
 
 const planDetails = (
@@ -179,13 +115,14 @@ const planDetails = (
   contact
 })
 
-/** Returns the error for a used-up quota (rule 40): 401 without a key, 402 on the free plan, 429 on a paid plan. */
-const quotaProblem = Effect.fnUntraced(function* ({ message, periodEnd, plan, standing }: QuotaExceeded) {
+/** Returns the error for a used-up quota (rule 40). */
+const quotaProblem = Effect.fnUntraced(function* (failure: QuotaExceeded) {
+  const { message, periodEnd, plan, standing } = failure
   if (periodEnd === null || plan === "anonymous")
     return { code: "UNAUTHORIZED", message: `${message}. Get a free API key: POST /v1/register` } satisfies Problem
   const details = planDetails(yield* Site, { limit: standing.usage.limit, plan }, periodEnd)
   const problem = { message: `${message} for this month. Upgrade: ${details.upgrade_url}`, details }
-  if (plan === "free") return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
+  if (needsLargerPlan(failure)) return { code: "PAYMENT_REQUIRED", ...problem } satisfies Problem
   // The number is negative if the month has ended since the call was counted.
   const seconds = (DateTime.toEpochMillis(periodEnd) - (yield* Clock.currentTimeMillis)) / 1000
   return { code: "RATE_LIMIT_EXCEEDED", ...problem, retryAfterSeconds: Math.max(1, Math.ceil(seconds)) } satisfies Problem

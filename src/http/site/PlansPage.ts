@@ -1,6 +1,7 @@
 /** The page at `/plans`: the limits of each plan, and the operator's contact for a larger one. */
 import { Struct } from "effect"
-import { type AllPlans, isPaid, type PlanName } from "#domain/callers/PlanLimits.ts"
+import { isPaid } from "#domain/callers/PaymentRequired.ts"
+import type { AllPlans, PlanName } from "#domain/callers/PlanLimits.ts"
 import type { Sha256 } from "#http/site/Page.ts"
 import { contactOf, sitePage } from "#http/site/SitePage.ts"
 import { basePath, type SiteSettings } from "#http/pipeline/SiteSettings.ts"

@@ -5,12 +5,8 @@ import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
-import {
-  ApiKeyRequired,
-  ConfirmationUnsupported,
-  InvalidRequester,
-  PaidPlanRequired
-} from "#domain/receipts/ConfirmationRules.ts"
+import { PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
+import { ApiKeyRequired, ConfirmationUnsupported, InvalidRequester } from "#domain/receipts/ConfirmationRules.ts"
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { type ClaimedTask, type TaskEnd, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"

@@ -1,5 +1,5 @@
 import { Effect, Layer, Redacted } from "effect"
-import { PaidPlanRequired } from "#domain/receipts/ConfirmationRules.ts"
+import { PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
