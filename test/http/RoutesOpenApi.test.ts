@@ -116,7 +116,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
   )
 
   it.effect(
-    "serves an llms.txt with commands that register a key, validate a VAT ID and read the quota, and with an explanation of error codes",
+    "serves an llms.txt with commands that register a key, validate a VAT ID and read the quota, an explanation of error codes, and all calls",
     () =>
       Effect.gen(function* () {
         const { ask, baseUrl, get, validate } = yield* RunningService.RunningService
@@ -157,21 +157,10 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
         )
         assert.match(text, new RegExp(`^\\| ${refused.status} \\| \`${error.code}\` \\| .+\\|$`, "mu"))
         for (const name of ["plan", "limit", "resets_at", "upgrade_url", "contact"]) assert.include(text, `\`${name}\``)
+        for (const { name } of operations) assert.include(text, `- \`${name}\`: `)
         for (const [, url = ""] of text.matchAll(/\]\((\S+)\)/gu)) {
           assert.strictEqual((yield* get(url.slice(baseUrl.length))).status, 200, url)
         }
       })
-  )
-
-  it.effect("serves an llms-full.txt with each operation and its parameters", () =>
-    Effect.gen(function* () {
-      const { get } = yield* RunningService.RunningService
-      const { text } = yield* get("/llms-full.txt")
-      for (const { name, operation } of operations) {
-        assert.include(text, `### ${name}\n`)
-        for (const parameter of operation.parameters) assert.include(text, `- \`${parameter.name}\` (${parameter.in}, `)
-      }
-      assert.include(text, "- `requests.used` (integer (int64)): Validations counted in this period")
-    })
   )
 })

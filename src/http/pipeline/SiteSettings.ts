@@ -30,6 +30,5 @@ export const basePath = ({ publicUrl }: SiteSettings): string => new URL(publicU
 export const documentPaths = {
   openApi: "/openapi.json",
   docs: "/docs",
-  llms: "/llms.txt",
-  llmsFull: "/llms-full.txt"
+  llms: "/llms.txt"
 } as const

@@ -30,7 +30,7 @@ export const docsPage = (site: SiteSettings, sha256Hex: Sha256) =>
   Effect.map(swaggerUi, (ui) => {
     const base = basePath(site)
     const content = `<p><a id="document" href="${base}${documentPaths.openApi}">OpenAPI 3.1</a> · <a href="${base}${documentPaths.llms}">llms.txt</a> for agents</p>
-<noscript><p>This page needs JavaScript; <a href="${base}${documentPaths.llmsFull}">llms-full.txt</a> does not.</p></noscript>
+<noscript><p>This page needs JavaScript; <a href="${base}${documentPaths.llms}">llms.txt</a> does not.</p></noscript>
 <div id="application"></div>`
     const description = "Every call of the interface, with examples and a form to try it"
     const style = `${ui.style}\nbody main{max-width:80rem;padding:2rem 1rem}`

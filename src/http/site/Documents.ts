@@ -1,4 +1,4 @@
-/** Serves the documentation of the interface: the OpenAPI document, the page /docs, and two texts for agents. */
+/** Serves the documentation of the interface: the OpenAPI document, the page /docs, and the text for agents. */
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { OpenApi } from "effect/http-api"
@@ -6,10 +6,9 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { Api, serversAt } from "#http/Api.ts"
 import { docsPage } from "#http/site/DocsPage.ts"
-import { llmsFullText, llmsText } from "#http/site/LlmsText.ts"
+import { llmsText } from "#http/site/LlmsText.ts"
 import { operator } from "#http/openapi/OpenApiDocument.ts"
 import * as Page from "#http/site/Page.ts"
-import { makeReference } from "#http/site/Reference.ts"
 import { basePath, documentPaths, Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { cacheable } from "#http/site/SitePages.ts"
 
@@ -29,15 +28,13 @@ export const layer = HttpRouter.use(
     const plans = yield* Plans
     const { sha256Hex } = yield* Crypto
     const document = yield* Effect.cached(Effect.sync(() => documentOf(site)))
-    const reference = yield* Effect.cached(Effect.map(document, makeReference))
     const text = (content: string) =>
       HttpServerResponse.text(content, { contentType: "text/plain; charset=utf-8", headers: cacheable })
 
     const routes = [
       [documentPaths.openApi, Effect.map(document, (body) => HttpServerResponse.jsonUnsafe(body, { headers: cacheable }))],
       [documentPaths.docs, Effect.map(docsPage(site, sha256Hex), (page) => Page.respond(page, cacheable))],
-      [documentPaths.llms, Effect.map(reference, (read) => text(llmsText(site, read, plans)))],
-      [documentPaths.llmsFull, Effect.map(reference, (read) => text(llmsFullText(site, read)))]
+      [documentPaths.llms, Effect.map(document, (read) => text(llmsText(site, read, plans)))]
     ] as const
     for (const [path, response] of routes) yield* router.add("GET", path, yield* Effect.cached(response))
   })

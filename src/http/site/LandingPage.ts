@@ -49,7 +49,7 @@ ${outcome === null ? "" : outcomeOf(outcome)}
 <pre>curl ${escape(site.publicUrl)}/v1/validate/${sampleVatId}</pre>
 <ul>
 <li><a href="${base}/docs">The interface, with a form for each call</a>, and as <a href="${base}/openapi.json">OpenAPI 3.1</a></li>
-<li><a href="${base}/llms.txt">llms.txt</a>: the same for agents, on one page; <a href="${base}/llms-full.txt">llms-full.txt</a> has every call</li>
+<li><a href="${base}/llms.txt">llms.txt</a>: the same for agents, on one page</li>
 <li><a href="${base}/status">Status of the sources</a></li>
 <li><a href="${base}/plans">Plans</a> and contact</li>
 </ul>

@@ -1,12 +1,12 @@
-/** `/llms.txt` and `/llms-full.txt` (llmstxt.org, read 2026-11): the interface for agents that know only the base URL. */
+/** `/llms.txt` (llmstxt.org, read 2026-11): the interface for agents that know only the base URL. */
+import type { OpenApi } from "effect/http-api"
 import type { AllPlans } from "#domain/callers/PlanLimits.ts"
 import { sampleVatId } from "#http/site/LandingPage.ts"
-import type { Body, Call, Reference } from "#http/site/Reference.ts"
 import type { SiteSettings } from "#http/pipeline/SiteSettings.ts"
 
-export const llmsText = (site: SiteSettings, { introduction, title }: Reference, { anonymous, byName }: AllPlans): string => {
+export const llmsText = (site: SiteSettings, { info, paths }: OpenApi.OpenAPISpec, { anonymous, byName }: AllPlans): string => {
   const { contact, publicUrl } = site
-  return `# ${title}
+  return `# ${info.title}
 
 > Validates EU VAT IDs against VIES and the German BZSt, and keeps the proof. REST with JSON at ${publicUrl}. This page is enough to register, validate, and handle quota and errors.
 
@@ -45,12 +45,15 @@ curl -i ${publicUrl}/v1/batches/$BATCH_ID/results -H "X-Api-Key: $API_KEY" -H 'a
 
 A 402 has the next steps in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
 
-${sectionsOf(introduction, ["Errors", "Limits and counting"])}
+${sectionsOf(info.description ?? "", ["Errors", "Limits and counting"])}
+
+## All calls
+
+${callsIn(paths)}
 
 ## More
 
-- [llms-full.txt](${publicUrl}/llms-full.txt): every call, with its fields and examples
-- [OpenAPI 3.1](${publicUrl}/openapi.json), and [the same as a page](${publicUrl}/docs)
+- [OpenAPI 3.1](${publicUrl}/openapi.json): every call, with its fields and examples; [the same as a page](${publicUrl}/docs)
 - [Status of the sources](${publicUrl}/v1/status), and [their history](${publicUrl}/v1/status/history)
 - [Plans](${publicUrl}/plans)${contact === null ? "" : `\n- Contact: ${contact}`}
 `
@@ -64,36 +67,15 @@ const sectionsOf = (introduction: string, headings: ReadonlyArray<string>) =>
     .map((section) => section.trim())
     .join("\n\n")
 
-export const llmsFullText = ({ publicUrl }: SiteSettings, { groups, introduction, title, version }: Reference): string => {
-  const calls = groups.map(({ calls, description, name }) => `## ${name}\n\n${description}\n\n${calls.map(callOf).join("\n\n")}`)
-  return `# ${title} ${version}\n\nBase URL: ${publicUrl}\n\n${introduction}\n\n${calls.join("\n\n")}\n`
-}
+const methods = ["get", "post", "delete"] as const
 
-const callOf = ({ body, description, id, inputs, isOpen, method, path, replies, schemes, summary }: Call) => {
-  const access = schemes.length === 0 ? "none" : `${isOpen ? "optional: " : ""}${schemes.join(" or ")}`
-  const inputLines = inputs.map(
-    ({ choices, description, isRequired, name, place, type }) =>
-      `- \`${name}\` (${place}, ${choices.length > 0 ? choices.join(" | ") : type}${isRequired ? ", required" : ""}): ${description}`
-  )
-  return [
-    `### ${method} ${path}`,
-    `${summary} (\`${id}\`; authentication: ${access}). ${description}`,
-    ...(inputLines.length > 0 ? [`Parameters:\n${inputLines.join("\n")}`] : []),
-    ...(body === null ? [] : [`Body:\n${bodyOf(body)}`]),
-    ...replies.map(
-      ({ bodies, description, status }) => `Response ${status}:\n${[description, ...bodies.map(bodyOf)].join("\n\n")}`
+/** Returns a line for each call. */
+const callsIn = (paths: OpenApi.OpenAPISpec["paths"]) =>
+  Object.entries(paths)
+    .flatMap(([path, item]) =>
+      methods.flatMap((method) => {
+        const call = item[method]
+        return call === undefined ? [] : [`- \`${method.toUpperCase()} ${path}\`: ${call.summary}`]
+      })
     )
-  ].join("\n\n")
-}
-
-/**
- * Returns the fields and an example of a body. Returns nothing for an error body, because the introduction describes the body of all
- * errors.
- */
-const bodyOf = ({ examples, fields, mediaType }: Body) => {
-  const [example] = examples
-  const isError = fields.some(({ name }) => name === "error.code")
-  const lines = isError ? [] : fields.map(({ description, name, type }) => `- \`${name}\` (${type}): ${description}`)
-  const shown = isError || example === undefined ? [] : [`Example (${mediaType}):\n\`\`\`\n${example.text}\n\`\`\``]
-  return [...lines, ...shown].join("\n")
-}
+    .join("\n")

@@ -1,13 +1,11 @@
 import { beforeEach } from "@effect/vitest"
 import { Schema } from "effect"
-import { OpenApi } from "effect/http-api"
-import { Api } from "#http/Api.ts"
-import { makeReference } from "#http/site/Reference.ts"
 import * as Browser from "#test/support/Browser.ts"
+import { operations } from "#test/support/Description.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 
-const operationIds = makeReference(OpenApi.fromApi(Api)).groups.flatMap(({ calls }) => calls.map(({ id }) => id))
+const operationIds = operations.map(({ operation }) => operation.operationId)
 
 const call = '.opblock[id$="-validateVatId"]'
 
