@@ -228,21 +228,21 @@ $$;
 -- Returns the calls of sources by hour (UTC), member state, source and outcome, from the attempts[] of the events. A failed call has the code of the
 -- source as its outcome, or the reason of the failure if there is no code. Attempts that called no source do not count.
 --
--- Nearly all events repeat a cached answer and have no attempts. Canonical JSON has no spaces and escapes quotes in strings, so the text test finds
--- exactly the events with attempts, and only their data is parsed.
+-- Nearly all events repeat a cached answer and have no attempts. To save time, only the attempts are parsed as JSON. Canonical JSON has no spaces and
+-- escapes quotes in strings, so the text tests find exactly the keys. The last key of an attempt is a time, so '"}],"' is the end of the attempts.
 CREATE OR REPLACE FUNCTION vatproof.source_hours_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (log_id smallint, hour timestamptz, member_state text, source text, outcome text, calls bigint, ms_sum bigint, ms_max int, last_position bigint) LANGUAGE sql STABLE AS $$
   SELECT p_log, date_trunc('hour', a.started_at, 'UTC'), a.member_state, a.source, a.outcome, count(*), sum(a.ms)::bigint, max(a.ms), max(a.position)
   FROM (
-    SELECT d.position, left(coalesce(d.data ->> 'vat_id', d.data ->> 'target_vat_id', d.data #>> '{receipt,target_vat_id}'), 2) AS member_state,
-      (t.attempt ->> 'started_at')::timestamptz AS started_at, t.attempt ->> 'source' AS source, (t.attempt ->> 'duration_ms')::int AS ms,
-      CASE t.attempt ->> 'outcome' WHEN 'answered' THEN 'answered' ELSE coalesce(t.attempt ->> 'code', t.attempt ->> 'outcome') END AS outcome
+    SELECT d.position, d.member_state, t.started_at, t.source, t.duration_ms AS ms,
+      CASE t.outcome WHEN 'answered' THEN 'answered' ELSE coalesce(t.code, t.outcome) END AS outcome
     FROM (
-      SELECT e.position, vatproof.json_of(e.data) AS data
+      SELECT e.position, vatproof.json_of(split_part(split_part(e.data, '"attempts":', 2), '"}],"', 1) || '"}]') AS attempts,
+        left(split_part(e.data, CASE WHEN starts_with(e.type, 'VatId') THEN ',"vat_id":"' ELSE '"target_vat_id":"' END, -1), 2) AS member_state
       FROM (SELECT position, type, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
       WHERE e.type IN ('VatIdVerified', 'VatIdVerificationFailed', 'ReceiptIssued', 'ConfirmationRefused') AND strpos(e.data, '"attempts":[{') > 0 OFFSET 0) d
-    CROSS JOIN LATERAL jsonb_array_elements(d.data -> 'attempts') AS t(attempt)
-    WHERE t.attempt ->> 'outcome' NOT IN ('circuit_open', 'saturated', 'over_budget') OFFSET 0) a
+    CROSS JOIN LATERAL jsonb_to_recordset(d.attempts) AS t(source text, outcome text, code text, started_at timestamptz, duration_ms int)
+    WHERE t.outcome NOT IN ('circuit_open', 'saturated', 'over_budget') OFFSET 0) a
   GROUP BY 2, 3, 4, 5
 $$;
 

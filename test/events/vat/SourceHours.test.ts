@@ -52,7 +52,8 @@ const events = [
   ]),
   failed("EL123456789", [attempt("2026-11-02T11:00:00.000Z", "over_budget", "BUDGET", 0)]),
   stale("FR12345678901", [attempt("2026-11-02T10:10:00.000Z", "member_state_unavailable", "MS_UNAVAILABLE", 50)]),
-  stale("FR12345678901", [])
+  stale("FR12345678901", []),
+  failed("EL123456789", [attempt("2026-11-02T12:00:00.000Z", "unavailable", `"}],"vat_id":"FR\u0000 "attempts":[{`, 7)])
 ]
 
 layer(Projections.layer([SourceHours.definition]).pipe(Layer.provideMerge(Layer.merge(MigratedDatabase.layer, logCatalogue))), {
@@ -73,7 +74,8 @@ layer(Projections.layer([SourceHours.definition]).pipe(Layer.provideMerge(Layer.
     assert.deepStrictEqual(rows, [
       "02 10:00 FR vies MS_UNAVAILABLE 2 80 50 6",
       "02 11:00 EL vies timeout 2 18001 9001 4",
-      "02 11:00 FR vies answered 2 700 500 1"
+      "02 11:00 FR vies answered 2 700 500 1",
+      `02 12:00 EL vies "}],"vat_id":"FR\uFFFD "attempts":[{ 1 7 7 8`
     ])
   })
 })
