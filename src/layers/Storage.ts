@@ -9,7 +9,7 @@ import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import * as AnswerCache from "#domain/vat/AnswerCache.ts"
 import * as PgAccountStore from "#events/accounts/PgAccountStore.ts"
 import * as PgCredentials from "#events/accounts/PgCredentials.ts"
-import * as PgEmailTokens from "#events/accounts/PgEmailTokens.ts"
+import * as PgEmailLinks from "#events/accounts/PgEmailLinks.ts"
 import * as PgApiKeyList from "#events/accounts/PgApiKeyList.ts"
 import * as PgLoginLog from "#events/accounts/PgLoginLog.ts"
 import * as PgAnswerCache from "#events/vat/PgAnswerCache.ts"
@@ -23,7 +23,7 @@ import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as PgRateLimiter from "#events/callers/PgRateLimiter.ts"
 import { ClosedAccountMails } from "#events/accounts/ClosedAccountMails.ts"
-import * as Outbox from "#events/accounts/Outbox.ts"
+import { Outbox } from "#events/accounts/Outbox.ts"
 import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
 import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
@@ -75,7 +75,7 @@ export const opened = Layer.unwrap(Effect.map(AppConfig, ({ purpose }) => LogOpe
 )
 
 export const stores = Layer.mergeAll(
-  Outbox.layer(Outbox.usualPace).pipe(Layer.provide(mailer)),
+  PgEmailLinks.layer.pipe(Layer.provide(Outbox.layer()), Layer.provide(mailer)),
   PgMetering.layer,
   SourceEvents.layer,
   AnswerCache.layerCached.pipe(Layer.provide(PgAnswerCache.layer)),
@@ -87,7 +87,6 @@ export const stores = Layer.mergeAll(
   PgLoginLog.layer,
   ClosedAccountMails.layerRepeated.pipe(Layer.provide(mailFolder)),
   RetentionJob.layer(ReceiptRetention.mayErase),
-  PgEmailTokens.layer,
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
   PgRateLimiter.layer,
   Layer.mergeAll(PgBatchSpool.layer, PgBatchStore.layer, PgTaskQueue.layer, PgValidationReader.layer, TaskSignals.layer)

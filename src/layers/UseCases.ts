@@ -4,7 +4,6 @@ import { ClaimApiKey } from "#domain/accounts/keys/ClaimApiKey.ts"
 import { IssueApiKey } from "#domain/accounts/keys/IssueApiKey.ts"
 import { RevokeApiKey } from "#domain/accounts/keys/RevokeApiKey.ts"
 import { RotateApiKey } from "#domain/accounts/keys/RotateApiKey.ts"
-import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
 import { ChangePassword } from "#domain/accounts/login/ChangePassword.ts"
 import { LogIn } from "#domain/accounts/login/LogIn.ts"
 import { ResetPassword } from "#domain/accounts/login/ResetPassword.ts"
@@ -34,7 +33,6 @@ export const useCases = Layer.unwrap(
       ),
       RegisterAgent.layer(config.registrationsPerDay),
       Layer.mergeAll(SignUp.layer(config.signupsPerDay), VerifyEmail.layer, ResetPassword.layer, ChangePassword.layer).pipe(
-        Layer.provide(EmailLinks.layer),
         Layer.provide(CommonPasswords.layer)
       ),
       LogIn.layer(config.loginFailuresPer15Min),

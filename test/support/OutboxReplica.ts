@@ -2,15 +2,14 @@
 import { Effect, Layer, type LogLevel, References, Schedule, Schema, Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { EmailQueue } from "#domain/accounts/email/EmailQueue.ts"
 import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
-import * as Outbox from "#events/accounts/Outbox.ts"
+import { Outbox, type Pace } from "#events/accounts/Outbox.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
 
 /** Settings like the service's, with shorter intervals. */
-export const soon: Outbox.Pace = {
+export const soon: Pace = {
   firstRetry: "20 millis",
   longestRetry: "100 millis",
   lease: "900 millis",
@@ -27,7 +26,7 @@ export const letterhead = {
 const mailer = Layer.unwrap(Effect.map(MailServer, ({ url }) => SmtpMailer.layer({ ...letterhead, url, name: "vat.example" })))
 
 /** Starts an outbox. `stop` or the end of the scope stops it like SIGTERM. It logs nothing by default. */
-export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon, logLevel: LogLevel.LogLevel = "None") {
+export const make = Effect.fnUntraced(function* (pace: Pace = soon, logLevel: LogLevel.LogLevel = "None") {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const outbox = Outbox.layer(pace).pipe(Layer.provide([mailer, PgKeyedHash.layer]))
   const context = yield* Layer.buildWithMemoMap(outbox, Layer.makeMemoMapUnsafe(), scope).pipe(
@@ -55,7 +54,7 @@ export const make = Effect.fnUntraced(function* (pace: Outbox.Pace = soon, logLe
   const ask = (accountId: string, email: string) =>
     Effect.gen(function* () {
       const mailId = (yield* Crypto).uuidV7()
-      yield* (yield* EmailQueue).enqueue({ mailId, purpose: "verify_email", accountId, email })
+      yield* (yield* Outbox).enqueue({ mailId, purpose: "verify_email", accountId, email })
     }).pipe(Effect.provide(context))
 
   return { signUp, ask, stop }

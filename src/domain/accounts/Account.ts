@@ -22,7 +22,6 @@ import {
   AccountClosed
 } from "#domain/accounts/AccountEvents.ts"
 import type * as DomainEvent from "#domain/log/DomainEvent.ts"
-import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
 import type { PlanName } from "#domain/callers/PlanLimits.ts"
 
 /**
@@ -126,6 +125,10 @@ export const revokeKeys = (
 ): ReadonlyArray<DomainEvent.DomainEvent> =>
   keys.filter(({ revoked }) => !revoked).map(({ keyId, prefix }) => ApiKeyRevoked.make({ account_id, key_id: keyId, prefix, by }))
 
+/** The purpose of a mail and its link. */
+const EmailPurpose = Schema.Literals(["verify_email", "reset_password"])
+export type EmailPurpose = typeof EmailPurpose.Type
+
 /** Lifetime of the token in a mail (rules 47, 48). */
 export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> = {
   verify_email: Duration.hours(24),
@@ -134,10 +137,8 @@ export const tokenLifetimes: Readonly<Record<EmailPurpose, Duration.Duration>> =
 /** Minimum interval between two mails for one purpose to an account (rules 47, 48). */
 const betweenMails = Duration.minutes(10)
 
-const Purpose = Schema.Literals(["verify_email", "reset_password"])
-
 /** The token is unknown, was used, or was replaced by a newer one. */
-export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { purpose: Purpose }) {
+export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { purpose: EmailPurpose }) {
   override get message() {
     return this.purpose === "verify_email"
       ? "This verification token is unknown, was used already, or was replaced by a newer mail. If you confirmed your address before, log in"
@@ -146,7 +147,7 @@ export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidTok
 }
 
 /** The token has exceeded its lifetime. */
-export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", { purpose: Purpose }) {
+export class TokenExpired extends Schema.TaggedError<TokenExpired>()("TokenExpired", { purpose: EmailPurpose }) {
   override get message() {
     return this.purpose === "verify_email"
       ? "This verification token is older than 24 hours. Sign up again with the same address to get a new mail"

@@ -5,12 +5,11 @@
  * A mail is retried until the mail server answers, so it arrives at least once. It may arrive twice if the replica dies, or the
  * connection breaks, before the answer.
  */
-import { Cause, Duration, Effect, Exit, FiberSet, Layer, Option, Queue, Random, Semaphore } from "effect"
+import { Cause, Context, Duration, Effect, Exit, FiberSet, Layer, Option, Queue, Random, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import { tokenLifetimes } from "#domain/accounts/Account.ts"
 import * as Worker from "#domain/concurrency/Worker.ts"
 import { MailDeferred, Mailer, type MailFailure } from "#domain/accounts/email/Mailer.ts"
-import { EmailQueue, type RequestedEmail } from "#domain/accounts/email/EmailQueue.ts"
 import * as OutboxRows from "#events/accounts/OutboxRows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
@@ -31,7 +30,7 @@ export interface Pace {
 }
 
 /** The pace in production: about a hundred attempts in 24 hours, the lifetime of a token. */
-export const usualPace: Pace = {
+const usualPace: Pace = {
   firstRetry: "2 seconds",
   longestRetry: "15 minutes",
   lease: "15 seconds",
@@ -114,15 +113,16 @@ const make = Effect.fnUntraced(function* (pace: Pace) {
     { afterFailure: pace.poll }
   )
 
+  /** Queues a mail in the caller's transaction. */
   const enqueue = Effect.fn("Mails.enqueue")(
-    function* (mail: RequestedEmail) {
+    function* (mail: OutboxRows.RequestedEmail) {
       yield* rows.add(mail, tokenLifetimes[mail.purpose])
       yield* sql.afterCommit(Effect.asVoid(Queue.offer(wake, undefined)))
     },
     Effect.catchTag("SqlError", (error) => QueryPolicy.refused(error))
   )
 
-  return EmailQueue.of({ enqueue })
+  return { enqueue }
 })
 
 const why = {
@@ -130,5 +130,9 @@ const why = {
   needless: "the address was confirmed meanwhile"
 }
 
-/** Queues mails. For the lifetime of the layer, delivers the mails that any replica queued. */
-export const layer = (pace: Pace) => Layer.effect(EmailQueue, make(pace))
+export class Outbox extends Context.Service<Outbox, Effect.Success<ReturnType<typeof make>>>()(
+  "vatproof/events/accounts/Outbox"
+) {
+  /** Queues mails. For the lifetime of the layer, delivers the mails that any replica queued. */
+  static readonly layer = (pace: Pace = usualPace) => Layer.effect(Outbox, make(pace))
+}

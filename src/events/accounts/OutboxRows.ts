@@ -1,14 +1,19 @@
 /** The statements that read and change the table of requested mails (migrations/0005_outbox.sql). */
-import { Duration, Effect, Option, type Redacted, Schema } from "effect"
+import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import type { OutgoingMail } from "#domain/accounts/email/Mailer.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { tokenOf } from "#domain/accounts/email/EmailLinks.ts"
-import type { RequestedEmail } from "#domain/accounts/email/EmailQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { columnsFor } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as TraceParent from "#events/log/store/TraceParent.ts"
+
+/** `mailId` is a UUID; `email` is the address as the user typed it. */
+export type RequestedEmail = Pick<OutgoingMail, "mailId" | "purpose" | "accountId" | "email">
+
+/** Returns the token of a mail: a keyed hash of its id, 64 hex digits. The delivery computes it again, so no table contains a token. */
+export const tokenOf = (keyedHash: KeyedHash["Service"], mailId: string): Redacted.Redacted =>
+  Redacted.make(keyedHash.of("mail", mailId))
 
 /** A mail that this replica delivers. `claim` identifies the attempt; `attempts` is its number, from 1. */
 export interface ClaimedMail extends OutgoingMail {

@@ -1,7 +1,7 @@
 /** The texts of mails, in ASCII and short lines, so that every mail client displays them unchanged. */
 import { DateTime, Redacted } from "effect"
 import type { OutgoingMail } from "#domain/accounts/email/Mailer.ts"
-import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
+import type { EmailPurpose } from "#domain/accounts/Account.ts"
 
 /** `publicUrl` is the service's base URL without a final slash; `serviceName` its name. */
 export interface Sender {

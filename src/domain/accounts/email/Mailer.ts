@@ -1,6 +1,6 @@
 /** Delivers a mail to a mail server or a folder. */
 import { Context, type DateTime, type Effect, type PlatformError, type Redacted, Schema } from "effect"
-import type { EmailPurpose } from "#domain/accounts/EmailTokens.ts"
+import type { EmailPurpose } from "#domain/accounts/Account.ts"
 
 /** A mail to one person. `mailId`, `accountId` (UUIDs) and all other fields are the same in every delivery attempt. */
 export interface OutgoingMail {

@@ -4,7 +4,7 @@ import { AccessTokens, InvalidAccessToken, type Session } from "#domain/accounts
 import { PasswordChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
-import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
+import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
@@ -37,10 +37,10 @@ const make = Effect.gen(function* () {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
   const commonPasswords = yield* CommonPasswords
+  const links = yield* EmailLinks
   const logins = yield* CredentialStore
   const passwords = yield* Passwords
   const rateLimiter = yield* RateLimiter
-  const tokens = yield* EmailTokens
 
   const refuseGuesses = orTooMany("Too many wrong passwords in 15 minutes")
   const refuseChanges = orTooMany("Too many password changes in 24 hours; reset the password with POST /v1/auth/password-reset")
@@ -77,7 +77,7 @@ const make = Effect.gen(function* () {
             rateLimiter.acquireSlots([`password-changes/${accountId}`], maxChanges, Duration.days(1)),
             refuseChanges
           )
-          const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
+          const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), links.removeOf(accountId))
           return { events: [PasswordChanged.make({ account_id: accountId, by: "owner" })], inSameTransaction, value: undefined }
         })
       )

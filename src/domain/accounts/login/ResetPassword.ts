@@ -6,7 +6,6 @@ import { emailKey, isEmailAddress } from "#domain/accounts/email/EmailAddress.ts
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
-import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords } from "#domain/accounts/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
@@ -45,7 +44,6 @@ const make = Effect.gen(function* () {
   const logins = yield* CredentialStore
   const passwords = yield* Passwords
   const rateLimiter = yield* RateLimiter
-  const tokens = yield* EmailTokens
 
   const refuse = orTooMany(`At most ${maxRequests} requests to reset a password in 24 hours from one IP address`)
 
@@ -97,7 +95,7 @@ const make = Effect.gen(function* () {
           // Checks again under the account's lock: of two concurrent uses of a token, one fails.
           const { issuedAt } = yield* find(token, now)
           const events = yield* Effect.fromResult(resetPassword(account, { issuedAt, now }))
-          const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), tokens.removeOf(accountId))
+          const inSameTransaction = () => Effect.andThen(logins.setPassword(accountId, passwordHash), links.removeOf(accountId))
           return { events, inSameTransaction, value: undefined }
         })
       )

@@ -7,7 +7,6 @@ import { AccountStore, EmailTaken } from "#domain/accounts/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/accounts/email/EmailAddress.ts"
 import { type StoredLogin, CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
-import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 import { CommonPasswords, Passwords, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -43,7 +42,6 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const passwords = yield* Passwords
   const crypto = yield* Crypto
   const rateLimiter = yield* RateLimiter
-  const tokens = yield* EmailTokens
   const semaphores = yield* RcMap.make({ lookup: (_client: string) => Semaphore.make(1) })
 
   const refuse = orTooMany(`At most ${perDay} signups in 24 hours from one IP address`)
@@ -65,7 +63,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
     })
     const send = Effect.fnUntraced(function* (now: DateTime.Utc) {
       yield* rateLimiter.acquireSlots(slots, perDay, window)
-      yield* tokens.removeOf(accountId)
+      yield* links.removeOf(accountId)
       yield* links.send("verify_email", { accountId, email }, now)
     })
     yield* accounts

@@ -4,7 +4,6 @@ import { InvalidToken, noAccount, verifyEmail } from "#domain/accounts/Account.t
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
-import { EmailTokens } from "#domain/accounts/EmailTokens.ts"
 
 const purpose = "verify_email"
 
@@ -12,7 +11,6 @@ const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
   const links = yield* EmailLinks
   const logins = yield* CredentialStore
-  const tokens = yield* EmailTokens
 
   /**
    * Verifies the email address of the token's account. A token works once. A newer signup removes the token, so `verify` reads the token again
@@ -28,7 +26,7 @@ const make = Effect.gen(function* () {
           const event = yield* Effect.fromResult(verifyEmail(account, { issuedAt, now }))
           const login = Option.getOrNull(yield* logins.byAccount(accountId))
           const hasPassword = login?.passwordHash !== null
-          return { events: [event], inSameTransaction: () => tokens.removeOf(accountId, purpose), value: { hasPassword } }
+          return { events: [event], inSameTransaction: () => links.removeOf(accountId, purpose), value: { hasPassword } }
         })
       )
       .pipe(Effect.catchTag("NoSuchAccount", () => Effect.fail(new InvalidToken({ purpose }))))
