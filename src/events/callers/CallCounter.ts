@@ -5,7 +5,7 @@ import type { Caller } from "#domain/callers/Caller.ts"
 import { PreconditionFailed } from "#domain/callers/Metering.ts"
 import { minuteBucket, rateWindow } from "#domain/callers/RateLimiter.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import { BatchTotals } from "#events/log/store/BatchTotals.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
@@ -13,10 +13,6 @@ import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of calls that one statement counts. */
-const maxBatch = 500
-/** Maximum number of calls that wait for a statement. */
-const maxWaiting = 20_000
 /** Maximum attempts to count the calls of one statement. Each further attempt omits the callers whose cached identity is outdated. */
 const maxAttempts = 3
 
@@ -67,9 +63,6 @@ export const make = Effect.gen(function* () {
   })
 
   return yield* GroupCommit.make({
-    maxBatch,
-    maxWaiting,
-    onFull: (): PreconditionFailed | StoreUnavailable => new StoreUnavailable({}),
     procedure: "count_calls",
     run: (callers: ReadonlyArray<Caller>) => countAll(callers, maxAttempts)
   })

@@ -10,7 +10,6 @@ import { Crypto } from "#domain/kernel/Crypto.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { type AllPlans, limitsOf, PlanName, Plans } from "#domain/callers/PlanLimits.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { anonymousMeter, type BillingPeriod, billingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
@@ -18,10 +17,6 @@ import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of keys that one statement looks up. */
-const maxBatch = 500
-/** Maximum number of callers that wait for the next statement. Further callers are rejected at once. */
-const maxWaiting = 20_000
 
 const KeyRow = Schema.Struct({
   ord: Schema.BigInt,
@@ -131,9 +126,6 @@ const makeFind = Effect.fnUntraced(function* (
   })
 
   return yield* GroupCommit.make({
-    maxBatch,
-    maxWaiting,
-    onFull: () => new StoreUnavailable({}),
     procedure: "find_callers",
     run: Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
       const period = billingPeriod(yield* DateTime.now)

@@ -2,16 +2,11 @@
 import { Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/log/database/SqlArray.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of leases in one statement. */
-const maxBatch = 500
-/** Maximum number of callers that wait for the next statement. */
-const maxWaiting = 20_000
 
 const Lease = Schema.Struct({ bucket: Schema.String, holder: Schema.String, ms: Schema.BigInt })
 const leaseColumns: ReadonlyArray<SqlColumn<typeof Lease.Type>> = [
@@ -50,9 +45,6 @@ const make = Effect.gen(function* () {
   })
   /** Acquires a lease for `ms`, or releases it if `ms` is 0. All waiting callers share one statement. */
   const hold = yield* GroupCommit.make({
-    maxBatch,
-    maxWaiting,
-    onFull: () => new StoreUnavailable({}),
     procedure: "acquire_leases",
     run: (leases: ReadonlyArray<typeof Lease.Type>) =>
       Effect.map(findLeases(leases).pipe(QueryPolicy.withRetryForMany(retryFor)), ({ granted }) => granted.map(Exit.succeed))

@@ -6,7 +6,6 @@ import { BatchAccepted, BatchCancelled, type BatchFacts, type TaskCounts } from 
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
 import { ValidationState } from "#domain/validation/ValidationTask.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
@@ -76,19 +75,12 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** Maximum number of callers that wait for a statement about batches. */
-const maxWaiting = 20_000
-
 /**
  * Groups concurrent reads into statements that run one at a time: hundreds of clients may wait for the same batch, and counting its
  * 50,000 items takes 15 ms.
  */
 const makeGrouped = Effect.fnUntraced(function* ({ findCounts, findOpen }: Effect.Success<typeof makeQueries>) {
-  const onFull = () => new StoreUnavailable({})
   const isOpen = yield* GroupCommit.make({
-    maxBatch: 500,
-    maxWaiting,
-    onFull,
     run: Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
       const rows = yield* findOpen([...new Set(ids)]).pipe(QueryPolicy.withRetryForMany(retryFor))
       const open = new Set(rows.map(({ batch_id }) => batch_id))
@@ -97,8 +89,6 @@ const makeGrouped = Effect.fnUntraced(function* ({ findCounts, findOpen }: Effec
   })
   const count = yield* GroupCommit.make({
     maxBatch: 32,
-    maxWaiting,
-    onFull,
     run: Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
       const rows = yield* findCounts([...new Set(ids)]).pipe(QueryPolicy.withRetryForMany(retryFor))
       const counts = Arr.groupBy(rows, ({ batch_id }) => batch_id)

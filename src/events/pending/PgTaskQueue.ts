@@ -23,16 +23,12 @@ import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/log/d
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { columnsFor, Int8 } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 /** Lease of a claimed task, in milliseconds. When it expires, another replica may claim the task. */
 const leaseMs = BigInt(Duration.toMillis("30 seconds"))
 const retryFor = "3 seconds"
-/** Maximum number of callers whose leases one statement changes, and of callers that wait for the next statement. */
-const maxBatch = 500
-const maxWaiting = 20_000
 
 const decodeAccepted = EventTypes.decoder(ValidationAccepted)
 const decodeDocument = EventTypes.documentDecoder(ValidationAccepted)
@@ -113,9 +109,6 @@ const makeLeases = Effect.gen(function* () {
    * run at the same time, because each skips tasks that the other has locked.
    */
   const change = yield* GroupCommit.make({
-    maxBatch,
-    maxWaiting,
-    onFull: () => new StoreUnavailable({}),
     procedure: "defer_tasks",
     run: Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<LeaseChange>>) {
       const changes = asked.flat()

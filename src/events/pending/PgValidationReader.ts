@@ -11,7 +11,6 @@ import {
   type ValidationRecord,
   type ValidationSummary
 } from "#domain/pending/ValidationReader.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
@@ -26,10 +25,6 @@ import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of tasks that one statement reads. */
-const maxBatch = 500
-/** Maximum number of callers that wait for a statement. */
-const maxWaiting = 20_000
 
 const Row = Schema.Struct({
   task_id: Schema.String,
@@ -152,9 +147,6 @@ const makeQueries = Effect.gen(function* () {
       sql`SELECT ${sql.literal(columns)} FROM vatproof.find_tasks(${logId}::smallint, ${sqlArray(ids, elementType.uuid)})`
   })
   const find = yield* GroupCommit.make({
-    maxBatch,
-    maxWaiting,
-    onFull: () => new StoreUnavailable({}),
     procedure: "find_tasks",
     run: Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
       const rows = yield* findAll([...new Set(ids)]).pipe(QueryPolicy.withRetryForMany(retryFor))

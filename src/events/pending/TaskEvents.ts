@@ -9,7 +9,6 @@ import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ValidationCancelled, ValidationExpired, type ValidationState } from "#domain/validation/ValidationTask.ts"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
@@ -19,8 +18,6 @@ import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 const retryFor = "3 seconds"
 /** Maximum number of callers whose events one statement reads. A caller asks for at most a page of events. */
 const maxBatch = 32
-/** Maximum number of callers that wait for the next statement. */
-const maxWaiting = 20_000
 
 /** Creates the functions that read events at the positions in rows, and that refuse a row. */
 export const make = Effect.gen(function* () {
@@ -50,7 +47,7 @@ export const make = Effect.gen(function* () {
     return yield* Effect.forEach(asked, (positions) => Effect.exit(Effect.forEach(positions, eventAt)))
   })
 
-  const join = yield* GroupCommit.make({ maxBatch, maxWaiting, onFull: () => new StoreUnavailable({}), run: read })
+  const join = yield* GroupCommit.make({ maxBatch, run: read })
   /** Returns the event at each position, compared with its signed leaf. All waiting callers share the statements. */
   const at = (positions: ReadonlyArray<bigint>) => (positions.length === 0 ? Effect.succeed([]) : join(positions))
 

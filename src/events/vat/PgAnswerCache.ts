@@ -3,7 +3,6 @@ import { Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AnswerCache, CachedAnswer, latestKey, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import { EvidenceAltered, Integrity } from "#domain/log/Integrity.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import type { VatId } from "#domain/vat/VatId.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
@@ -11,10 +10,6 @@ import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
 const retryFor = "3 seconds"
-/** Maximum number of answers that one statement reads. */
-const maxBatch = 500
-/** Maximum number of callers that wait for the next statement. Further callers are rejected at once. */
-const maxWaiting = 20_000
 
 /**
  * Returns the text of the finding that a stored answer differs from its event. An answer is compared with its event when a process
@@ -53,8 +48,7 @@ const make = Effect.gen(function* () {
     })
   })
 
-  const onFull = () => new StoreUnavailable({})
-  const find = yield* GroupCommit.make({ run, maxBatch, maxWaiting, onFull, procedure: "newest_answers" })
+  const find = yield* GroupCommit.make({ run, procedure: "newest_answers" })
 
   const newest = (vatId: VatId) => find(latestKey(vatId))
 

@@ -4,7 +4,6 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { Integrity } from "#domain/log/Integrity.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { PersonalDataErased } from "#domain/log/PersonalData.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as SignedLeaves from "#events/log/notary/SignedLeaves.ts"
@@ -17,8 +16,6 @@ import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 const retryFor = "5 seconds"
 /** Maximum number of callers whose documents one statement reads. A caller asks for at most a page of documents. */
 const maxBatch = 32
-/** Maximum number of callers that wait for the next statement. */
-const maxWaiting = 20_000
 
 const Row = Schema.Struct({
   position: Schema.BigInt,
@@ -55,8 +52,6 @@ export const make = Effect.gen(function* () {
   /** Reads the documents of all waiting callers in one statement. */
   const join = yield* GroupCommit.make({
     maxBatch,
-    maxWaiting,
-    onFull: () => new StoreUnavailable({}),
     run: (asked: ReadonlyArray<ReadonlyArray<number>>) =>
       Effect.map(find([...new Set(asked.flat())]).pipe(QueryPolicy.withRetryForMany(retryFor)), (rows) => {
         const byPosition = new Map(rows.map((row) => [Number(row.position), row]))

@@ -24,7 +24,6 @@ const liveBatchSize = 1_000
 const pauseForOthers = "100 millis"
 /** Pause after a failed background iteration. */
 const pauseAfterFailure = "5 seconds"
-const maxWaiting = 20_000
 
 /**
  * Progress of a projection. `lag` is the number of events that the projection has not applied yet. `stalled_ms` is the time without
@@ -87,9 +86,7 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
           forReaders(catchUp(projection)),
           waiting.map(() => Exit.void)
         ),
-      maxBatch: maxWaiting,
-      maxWaiting,
-      onFull: () => new StoreUnavailable({})
+      maxBatch: Infinity
     })
     joins.set(projection.name, join)
     // A gap in the log is a defect: the next iteration finds it again.

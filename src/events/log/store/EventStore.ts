@@ -5,7 +5,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { DomainEvent, EventIdentity } from "#domain/log/DomainEvent.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { noRequest, RequestContext, type ServedRequest } from "#domain/kernel/RequestContext.ts"
-import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { TraceLinks } from "#domain/telemetry/TraceLinks.ts"
 import { whenSampled } from "#domain/telemetry/WhenSampled.ts"
 import * as Append from "#events/log/store/Append.ts"
@@ -21,8 +21,6 @@ import { bytesOfTraceId } from "#events/log/store/TraceParent.ts"
 
 /** Maximum number of commands in one group commit (a batch). */
 const maxBatch = 256
-/** Maximum number of commands that wait for the next group commit. */
-const maxWaiting = 20_000
 /** Time for which a group commit is retried during an outage. */
 const retryFor = "5 seconds"
 
@@ -65,9 +63,8 @@ const make = Effect.gen(function* () {
   const sendAll = (batch: Arr.NonEmptyReadonlyArray<AppendCommand.Prepared>) =>
     send(batch).pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.forEach(batch, sendAlone) : Effect.die(defect))))
 
-  const onFull = (): AppendCommand.AppendError => new StoreUnavailable({})
   const measures = { size: StoreMetrics.appendBatchSize, wait: StoreMetrics.appendWait }
-  const join = yield* GroupCommit.make({ run: sendAll, maxBatch, maxWaiting, onFull, measures, procedure: "append" })
+  const join = yield* GroupCommit.make({ run: sendAll, maxBatch, measures, procedure: "append" })
 
   /**
    * Appends the events of a command, or none of them if a condition of the command fails. All waiting commands share one round trip.

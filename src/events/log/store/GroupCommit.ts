@@ -5,6 +5,7 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Array as Arr, Clock, Effect, Exit, Fiber, Latch, type Metric, Option, References, type Scope, type Tracer } from "effect"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 interface Waiting<I, O, E> {
   readonly input: I
@@ -22,14 +23,13 @@ export interface BatchMeasures {
 }
 
 /**
- * `run` gets 1 to `maxBatch` inputs. It returns an Exit for each input, in order, or fails for all inputs together. At most
- * `maxWaiting` callers may wait.
+ * `run` gets 1 to `maxBatch` inputs, by default 500. It returns an Exit for each input, in order, or fails for all inputs together. At
+ * most `maxWaiting` callers may wait, by default 20,000.
  */
 export interface GroupCommitOptions<I, O, E> {
   readonly run: (inputs: Arr.NonEmptyReadonlyArray<I>) => Effect.Effect<ReadonlyArray<Exit.Exit<O, E>>, E>
-  readonly maxBatch: number
-  readonly maxWaiting: number
-  readonly onFull: () => E
+  readonly maxBatch?: number
+  readonly maxWaiting?: number
   readonly measures?: BatchMeasures
   /** Name of the SQL function that `run` calls, and of the span of a batch. Without a name, a batch has no span. */
   readonly procedure?: string
@@ -81,39 +81,43 @@ const longestWaitNanos = 3_000_000_000n
 
 const callbackFailed = "The callback of a request threw, a defect of the service; the other requests of its batch continue"
 
+const full = Exit.fail(new StoreUnavailable({}))
+
 const noResult = (index: number) => `The run of a batch returned no result for input ${index} (a defect)`
 
 /**
- * Creates a function that adds an input to the next batch and returns its result. The function fails with `onFull()` at once if too
- * many callers wait. It also fails with `onFull()` if its batch does not begin within 3 s.
+ * Creates a function that adds an input to the next batch and returns its result. The function fails with StoreUnavailable at
+ * once if too many callers wait, and if its batch does not begin within 3 s.
  */
-export const make = Effect.fnUntraced(function* <I, O, E>(
-  options: GroupCommitOptions<I, O, E>
-): Effect.fn.Return<(input: I) => Effect.Effect<O, E>, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* <I, O, E>({
+  maxBatch = 500,
+  maxWaiting = 20_000,
+  ...options
+}: GroupCommitOptions<I, O, E>): Effect.fn.Return<(input: I) => Effect.Effect<O, E | StoreUnavailable>, never, Scope.Scope> {
   // The callers that wait for the next batch. A batch takes callers out of this array and leaves a new array. A queue would be
   // slower: while a queue is never empty, it retains items that were taken, which slows garbage collection.
-  let waiting: Array<Waiting<I, O, E>> = []
+  let waiting: Array<Waiting<I, O, E | StoreUnavailable>> = []
   const hasWaiters = yield* Latch.make(false)
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
   const server = Option.match(yield* Effect.serviceOption(PgClient.PgClient), { onNone: () => ({}), onSome: serverOf })
 
-  const measure = ({ size, wait }: BatchMeasures, batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E>>) => {
+  const measure = ({ size, wait }: BatchMeasures, batch: Arr.NonEmptyReadonlyArray<Waiting<I, O, E | StoreUnavailable>>) => {
     const now = clock.monotonicTimeNanosUnsafe()
     size.updateUnsafe(batch.length, context)
     for (const { since } of batch) wait.updateUnsafe(Number(now - since) / 1e9, context)
   }
 
   /** Rejects callers that have waited too long and returns the others. */
-  const stillWaiting = (batch: ReadonlyArray<Waiting<I, O, E>>) => {
+  const stillWaiting = (batch: typeof waiting) => {
     const oldest = clock.monotonicTimeNanosUnsafe() - longestWaitNanos
     const late = batch.filter(({ since }) => since < oldest)
-    for (const { done } of late) done(Exit.fail(options.onFull()))
+    for (const { done } of late) done(full)
     return late.length === 0 ? batch : batch.filter(({ since }) => since >= oldest)
   }
 
   /** Passes the results of a batch to its callers. A callback that throws affects neither other callers nor the next batch. */
-  const settle = (batch: ReadonlyArray<Waiting<I, O, E>>, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
+  const settle = (batch: typeof waiting, exit: Exit.Exit<ReadonlyArray<Exit.Exit<O, E>>, E>) => {
     const rest = batch.entries()
     const settleRest: Effect.Effect<void> = Effect.sync(() => {
       for (const [index, { done }] of rest) {
@@ -134,7 +138,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
     return pending
   })
 
-  const flush = Effect.fnUntraced(function* (batch: ReadonlyArray<Waiting<I, O, E>>) {
+  const flush = Effect.fnUntraced(function* (batch: typeof waiting) {
     if (!Arr.isReadonlyArrayNonEmpty(batch)) return
     if (options.measures !== undefined) measure(options.measures, batch)
     const inputs = Arr.map(batch, ({ input }) => input)
@@ -146,8 +150,8 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
 
   /** Takes up to `maxBatch` waiting callers, first come first served. */
   const take = () => {
-    const rest = waiting.length > options.maxBatch ? waiting.slice(options.maxBatch) : []
-    const batch = rest.length === 0 ? waiting : waiting.slice(0, options.maxBatch)
+    const rest = waiting.length > maxBatch ? waiting.slice(maxBatch) : []
+    const batch = rest.length === 0 ? waiting : waiting.slice(0, maxBatch)
     waiting = rest
     if (rest.length === 0) hasWaiters.closeUnsafe()
     return batch
@@ -164,7 +168,7 @@ export const make = Effect.fnUntraced(function* <I, O, E>(
 
   return (input) =>
     Effect.callback((done) => {
-      if (waiting.length >= options.maxWaiting) return done(Exit.fail(options.onFull()))
+      if (waiting.length >= maxWaiting) return done(full)
       waiting.push({ input, done, since: clock.monotonicTimeNanosUnsafe(), span: sampledSpan() })
       hasWaiters.openUnsafe()
     })

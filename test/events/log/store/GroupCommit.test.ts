@@ -1,5 +1,6 @@
 import { Clock, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import { assert, it } from "#test/support/Test.ts"
 
@@ -8,16 +9,14 @@ const held = Effect.gen(function* () {
   const batches: Array<ReadonlyArray<number>> = []
   const begun = yield* Deferred.make<void>()
   const go = yield* Deferred.make<void>()
-  const join = yield* GroupCommit.make<number, number, "full">({
+  const join = yield* GroupCommit.make<number, number, never>({
     run: Effect.fnUntraced(function* (inputs) {
       batches.push(inputs)
       yield* Deferred.succeed(begun, undefined)
       yield* Deferred.await(go)
       return inputs.map((input) => Exit.succeed(input * 2))
     }),
-    maxBatch: 100,
-    maxWaiting: 3,
-    onFull: () => "full" as const
+    maxWaiting: 3
   })
   const ask = (input: number) => Effect.forkScoped(join(input), { startImmediately: true })
   const first = yield* ask(1)
@@ -39,7 +38,7 @@ it.effect(
 it.effect("a group commit rejects a caller beyond the maximum number of waiting callers", function* () {
   const { ask, go } = yield* held
   const waiting = [yield* ask(2), yield* ask(3), yield* ask(4)]
-  assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail("full" as const))
+  assert.deepStrictEqual(yield* Fiber.await(yield* ask(5)), Exit.fail(new StoreUnavailable({})))
   yield* go
   assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), [4, 6, 8])
 })
@@ -52,7 +51,7 @@ it.effect("a group commit rejects a caller whose input has waited for 3 seconds,
   yield* TestClock.adjust("1100 millis")
   yield* go
   assert.strictEqual(yield* Fiber.join(first), 2, "the batch in flight completes")
-  assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail("full" as const))
+  assert.deepStrictEqual(yield* Fiber.await(early), Exit.fail(new StoreUnavailable({})))
   assert.strictEqual(yield* Fiber.join(late), 6)
   assert.deepStrictEqual(batches, [[1], [3]])
   assert.strictEqual(yield* Clock.currentTimeMillis, 3_100)
