@@ -78,8 +78,14 @@ export const sandbox = Command.make(
 
 export const migrate = Command.make(
   "migrate",
-  {},
-  Effect.fnUntraced(function* () {
+  {
+    check: Flag.Boolean("check").pipe(
+      Flag.withDefault(false),
+      Flag.withDescription("Apply nothing: name the files that would be applied, and exit with code 1 if there are any")
+    )
+  },
+  Effect.fnUntraced(function* ({ check }) {
+    if (check) return yield* Effect.andThen(Effect.scoped(Database.existingUrl), Console.log("The database is up to date."))
     const { applied, repaired } = yield* Database.migrate
     yield* Console.log(applied.length === 0 ? "The database is up to date." : `Applied: ${applied.join(", ")}`)
     for (const object of repaired.restored) yield* Console.log(`Restored, because it differed from this version's: ${object}`)

@@ -29,31 +29,38 @@ export interface Report extends Trial {
 export const replica = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   settings: RunningService.Settings = {},
-  flags: ReadonlyArray<string> = []
+  flags: ReadonlyArray<string> = [],
+  root?: string
 ) {
   const fs = yield* FileSystem.FileSystem
   const dataDir = yield* fs.makeTempDirectoryScoped({ prefix: "vatproof-faults-" })
   const database = yield* TestDatabase.describe(url, "faults")
-  return yield* RunningService.spawn({ NOTARY_KEY: notaryKey, DATA_DIR: dataDir, ...settings }, flags).pipe(
+  return yield* RunningService.spawn({ NOTARY_KEY: notaryKey, DATA_DIR: dataDir, ...settings }, flags, root).pipe(
     Effect.provideService(TestDatabase.TestDatabase, database)
   )
 })
 
-/** Starts a vatproof command on the database of `url`. The scope kills it. */
-export const start = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) =>
+/** Starts a vatproof command of the program in `root` on the database of `url`. The scope kills it. */
+const startIn = (root: string, url: Redacted.Redacted, args: ReadonlyArray<string>) =>
   ChildProcess.make(process.execPath, ["src/main.ts", ...args], {
-    cwd: join(import.meta.dirname, "../.."),
+    cwd: root,
     env: { DATABASE_URL: Redacted.value(url), NOTARY_KEY: notaryKey },
     extendEnv: true,
     stdin: "ignore",
     killSignal: "SIGKILL"
   })
 
-/** Runs a vatproof command on the database of `url`. Returns output and exit code. */
-export const command = Effect.fnUntraced(function* (url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
-  const handle = yield* start(url, ...args)
+const projectRoot = join(import.meta.dirname, "../..")
+
+export const start = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) => startIn(projectRoot, url, args)
+
+/** Runs a vatproof command of the program in `root` on the database of `url`. Returns output and exit code. */
+export const commandIn = Effect.fnUntraced(function* (root: string, url: Redacted.Redacted, ...args: ReadonlyArray<string>) {
+  const handle = yield* startIn(root, url, args)
   return { output: yield* Stream.mkString(Stream.decodeText(handle.all)), code: yield* handle.exitCode }
 }, Effect.scoped)
+
+export const command = (url: Redacted.Redacted, ...args: ReadonlyArray<string>) => commandIn(projectRoot, url, ...args)
 
 export const migrate = (url: Redacted.Redacted) => command(url, "migrate")
 

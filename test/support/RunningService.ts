@@ -334,12 +334,15 @@ export interface ServiceProcess extends ServiceClient.ServiceClient {
 
 const projectRoot = join(import.meta.dirname, "../..")
 
-/** Runs `vatproof serve <flags>` with the sandbox's sources. Returns once the service answers. The end of the scope kills the process. */
-export const spawn = Effect.fnUntraced(function* (settings: Settings = {}, flags: ReadonlyArray<string> = []) {
+/**
+ * Runs `vatproof serve <flags>` of the program in `cwd`, with the sandbox's sources. Returns once the service answers. The end of the scope
+ * kills the process.
+ */
+export const spawn = Effect.fnUntraced(function* (settings: Settings = {}, flags: ReadonlyArray<string> = [], cwd = projectRoot) {
   const { bzstBaseUrl, viesBaseUrl } = yield* Sandbox.Sandbox
   const { env, port } = yield* settingsFor(settings)
   const handle = yield* ChildProcess.make(process.execPath, ["src/main.ts", "serve", ...flags], {
-    cwd: projectRoot,
+    cwd,
     env: {
       VIES_BASE_URL: viesBaseUrl,
       BZST_BASE_URL: bzstBaseUrl,

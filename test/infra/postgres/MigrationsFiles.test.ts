@@ -15,8 +15,9 @@ const isNumbered = ({ path }: { readonly path: string }) => /^\d{4}_/u.test(path
 const digestOf = (text: string) => hash("sha256", text, "hex")
 
 /**
- * SHA-256 of each numbered migration. A database rejects a program version whose numbered migrations differ from the applied ones. So
- * they may change only before the release of 0.1.0.
+ * SHA-256 of each numbered migration. A database rejects a program version whose numbered migrations differ from the applied ones.
+ * From the tag v0.1.0 on migrations only go forward: no digest here changes, and a change of the schema is a new file. Until then the
+ * baseline may change, and `npm run fixture` makes the fixture of the upgrade test again.
  */
 const known = {
   "0001_roles.sql": "37d6b2b2dd47d66c7e87d667bd59f038a8a485805ca9cd4d4aa6d0de428e4bfe",
