@@ -173,10 +173,10 @@ layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-
     function* () {
       const { apiKey, email, service } = yield* registered
       const rows = [
-        "custom_id,vat_id,name",
-        "Quuxweg 77,EL100440180,INV-confirmed",
-        "INV-live,Zephyrine Quux,Zephyrine Quux",
-        "INV-cached,EL100440180,"
+        "custom_id,vat_id,name,reference",
+        "Quuxweg 77,EL100440180,INV-confirmed,INV-confirmed",
+        "INV-live,Zephyrine Quux,Zephyrine Quux,INV-live",
+        "INV-cached,EL100440180,,"
       ]
       const headers = { "content-type": "text/csv", prefer: "wait=20" }
       const submit = service.post("/v1/batches", rows.join("\n"), { key: apiKey, headers })
@@ -189,6 +189,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-
         custom_ids: ["Quuxweg 77", "INV-cached"],
         malformed: [null, null],
         additional: [["INV-confirmed"], [""]],
+        details: [{ reference: "INV-confirmed" }, {}],
         columns: ["name"]
       })
       assert.notMatch(JSON.stringify(shown), /INV-live|Zephyrine Quux/u, "the other items are not shown")
@@ -203,7 +204,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-
         ]
       })
       const table = yield* service.get(`/v1/batches/${batch_id}/results`, { key: apiKey, headers: { accept: "text/csv" } })
-      assert.match(table.text, /^custom_id,vat_id,[a-z_,]*,consultation_number\r\n,"EL100440180","final",/u)
+      assert.match(table.text, /^custom_id,vat_id,[a-z_,]*,reference\r\n,"EL100440180","final",/u)
       yield* command("personal-data", "erase", email, ...why)
       assert.deepStrictEqual(occurrences(yield* dump), [])
     }

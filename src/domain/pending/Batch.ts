@@ -1,6 +1,7 @@
 /** Batches of validations: their limits, events and results (rules 81-84). */
 import { type DateTime, Duration, Schema } from "effect"
 import * as DomainEvent from "#domain/log/DomainEvent.ts"
+import { AcceptedDocument } from "#domain/validation/ValidationTask.ts"
 import type { LastFailure } from "#domain/pending/ValidationReader.ts"
 import type { CachedAnswer } from "#domain/vat/AnswerCache.ts"
 
@@ -11,6 +12,9 @@ export const batchItems = { max: 50_000, chunk: 500 }
 
 /** Time until pending items expire. It is longer than a month, so that a batch without quota continues in the next month. */
 export const batchExpiry = Duration.days(35)
+
+/** `max_age` is the maximum age of a stored answer in seconds; absent without a limit. With `has_details`, items have more than a VAT ID. */
+const terms = { max_age: Schema.optionalKey(Schema.Int), has_details: Schema.optionalKey(Schema.Literal(true)) }
 
 const batchFields = { batch_id: Schema.String, account_id: Schema.String, key_id: Schema.String }
 
@@ -29,6 +33,7 @@ export const BatchAccepted = DomainEvent.define(
     malformed: Schema.Int,
     duplicates: Schema.Int,
     chunks: Schema.Array(Schema.String),
+    ...terms,
     expires_at: Schema.DateTimeUtcFromString,
     request_hash: Schema.NullOr(Schema.String)
   })
@@ -46,11 +51,12 @@ export type BatchQuestions = typeof BatchQuestions.Type
 
 /**
  * The caller's ids of the items of a chunk, the text of the items without a readable VAT ID, and the cells of additional columns of a CSV
- * file. Only the first chunk of the file has `columns`, the names of these columns.
+ * file. Only the first chunk of the file has `columns`, the names of these columns. `details` has the requester and reference of each item.
  */
 export const BatchItemsDocument = Schema.Struct({
   custom_ids: Schema.Array(Schema.String),
   malformed: Schema.Array(Schema.NullOr(Schema.String)),
+  details: Schema.optionalKey(Schema.Array(AcceptedDocument)),
   additional: Schema.optionalKey(Schema.Array(Schema.Array(Schema.String))),
   columns: Schema.optionalKey(Schema.Array(Schema.String))
 })
@@ -68,6 +74,7 @@ export const BatchItemsAccepted = DomainEvent.definePersonal(
     Schema.Struct({
       ...batchFields,
       first: Schema.Int,
+      ...terms,
       expires_at: Schema.DateTimeUtcFromString,
       ...BatchQuestions.fields,
       ...DomainEvent.personalDigest
@@ -91,12 +98,13 @@ export const BatchItemsCancelled = DomainEvent.define(
 )
 
 /**
- * An item as the client sent it. `additional` are the cells of the additional columns of a CSV file. Only the first item has `columns`, the
+ * An item as the client sent it. `details` is absent if it is a VAT ID alone. `additional` are the cells of the additional columns of a CSV file. Only the first item has `columns`, the
  * names of these columns.
  */
 export interface BatchItem {
   readonly customId: string
   readonly input: string
+  readonly details?: AcceptedDocument
   readonly additional?: ReadonlyArray<string>
   readonly columns?: ReadonlyArray<string>
 }
@@ -137,9 +145,10 @@ export interface BatchRecord extends BatchFacts {
 
 /**
  * The result of an item. If `status` is `invalid_format`, `vatId` is the text that the client sent. This text and `customId` are
- * null after their erasure. `additional` and `columns` are as in BatchItem; they are empty without such columns and after their erasure.
+ * null after their erasure, and `reference` as well. `additional` and `columns` are as in BatchItem; they are empty without such columns and after their erasure.
  */
 export interface BatchResult {
+  readonly reference: string | null
   readonly additional: ReadonlyArray<string>
   readonly columns: ReadonlyArray<string>
   readonly customId: string | null

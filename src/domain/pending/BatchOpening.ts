@@ -12,7 +12,7 @@ import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
 import { quotaDelay, quotaFailure } from "#domain/pending/TaskDelays.ts"
-import { closingId } from "#domain/validation/ValidationTask.ts"
+import { closingId, requestIn } from "#domain/validation/ValidationTask.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
 /** Polling interval for batches that other replicas accepted, or left unfinished when they stopped. */
@@ -34,11 +34,11 @@ const makeRecordCached = Effect.gen(function* () {
   const spool = yield* BatchSpool
   const { answerFromCache } = yield* ValidateVatId
 
-  const recordItem = ({ batchId, keyId }: OpenedChunk, vatId: string, item: number) => {
+  const recordItem = ({ batchId, details, first, keyId, maxAge }: OpenedChunk, vatId: string, item: number) => {
     const taskId = computedId(crypto, "item", batchId, String(item))
-    const options = { requesterVatId: null, company: null, reference: null, maxAge: null }
     return answerFromCache({
-      ...options,
+      ...requestIn(details?.[item - first] ?? {}),
+      maxAge,
       input: vatId,
       ...backgroundCall(keyId),
       task: { taskId, closingId: closingId(crypto, taskId), opening: null }
@@ -46,7 +46,9 @@ const makeRecordCached = Effect.gen(function* () {
   }
 
   const recordChunk = Effect.fnUntraced(function* (chunk: OpenedChunk) {
-    const { first, keyId, questions } = chunk
+    const { details, first, keyId, questions } = chunk
+    // The task engine cancels the items.
+    if (details === null) return
     yield* identity.refreshKeyId(keyId)
     const tasks = questions.vat_ids.flatMap((vatId, index) =>
       vatId === null || questions.duplicate_of[first + index] !== undefined ? [] : [{ vatId, item: first + index }]

@@ -5,6 +5,7 @@
 import { Context, type DateTime, type Duration, type Effect } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import type { BatchItemsDocument, BatchQuestions } from "#domain/pending/Batch.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
 /** The items that one event stores, and their personal document. */
@@ -22,6 +23,9 @@ export interface NewBatch {
   readonly items: number
   readonly malformed: number
   readonly duplicates: number
+  /** True if an item has more than a VAT ID. */
+  readonly hasDetails: boolean
+  readonly maxAge: MaxAge
   readonly expiresAt: DateTime.Utc
   /** Null without an Idempotency-Key. */
   readonly requestHash: string | null
@@ -37,6 +41,9 @@ export interface OpenedChunk {
   readonly first: number
   readonly isCancelled: boolean
   readonly questions: BatchQuestions
+  readonly maxAge: MaxAge
+  /** The details of each item; null if they were erased. */
+  readonly details: BatchItemsDocument["details"] | null
 }
 
 export class BatchSpool extends Context.Service<

@@ -1,5 +1,5 @@
 /** The use cases of batches: submit, read, wait, cancel. BatchOpening turns the items into tasks, which the task engine answers. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Schema, Stream } from "effect"
+import { Clock, Context, Data, DateTime, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { Identity } from "#domain/callers/Identity.ts"
 import * as IdempotencyRules from "#domain/pending/IdempotencyRules.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
@@ -15,6 +15,10 @@ import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import * as UploadPlaces from "#domain/pending/UploadPlaces.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
+import type { Refusal } from "#domain/validation/ValidationQuestion.ts"
+import { requestIn } from "#domain/validation/ValidationTask.ts"
+import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 
 /** The batch does not exist or belongs to another key. The message does not distinguish the two. */
 export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNotFound", {}) {
@@ -23,9 +27,13 @@ export class BatchNotFound extends Schema.TaggedError<BatchNotFound>()("BatchNot
   }
 }
 
+/** A single validation of the item with this number, from 1, would be refused. */
+export class ItemRefused extends Data.TaggedError("ItemRefused")<{ readonly item: number; readonly refusal: Refusal }> {}
+
 /** A batch that a client submits. `items` streams the items while they arrive, and fails if the upload is invalid. */
 export interface BatchSubmission<E, R> extends UploadPlaces.Uploader {
   readonly items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>
+  readonly maxAge: MaxAge
   readonly idempotencyKey: string | null
   readonly wait: Duration.Duration
 }
@@ -50,6 +58,7 @@ const makeUpload = Effect.gen(function* () {
   const spool = yield* BatchSpool
   const traceLinks = yield* TraceLinks
   const { inPlace, stored } = yield* UploadPlaces.make
+  const { requireAllowed } = yield* ValidateVatId
   const scope = yield* Effect.scope
 
   /**
@@ -58,9 +67,12 @@ const makeUpload = Effect.gen(function* () {
    */
   const discard = (uploadId: string) => Effect.forkIn(Effect.ignore(spool.discard(uploadId)), scope)
 
-  /** Reads all items and passes each chunk to `keep`. Returns the counts, the digests of the chunks and a keyed hash of the items. */
+  /**
+   * Reads all items and passes each chunk to `keep`. Returns the counts, the digests of the chunks and a keyed hash of the batch. Fails if a
+   * single validation of an item would be refused.
+   */
   const readAll = Effect.fnUntraced(function* <E, R, E2>(
-    items: Stream.Stream<ReadonlyArray<BatchItem>, E, R>,
+    { caller, items, maxAge }: BatchSubmission<E, R>,
     keep: (chunk: BatchChunk, index: number) => Effect.Effect<string, E2>
   ) {
     const intake = BatchIntake.make(crypto)
@@ -69,18 +81,34 @@ const makeUpload = Effect.gen(function* () {
       Effect.forEach(chunks, (chunk) => Effect.map(keep(chunk, digests.length), (digest) => digests.push(digest)), {
         discard: true
       })
-    yield* Stream.runForEach(items, (part) => keepAll(intake.add(part)))
+    let checked = 0
+    const check = ({ details, input }: BatchItem) => {
+      checked += 1
+      const item = checked
+      if (details === undefined) return Effect.void
+      return Effect.mapError(
+        requireAllowed(caller, { input, ...requestIn(details) }),
+        (refusal) => new ItemRefused({ item, refusal })
+      )
+    }
+    yield* Stream.runForEach(items, (part) =>
+      Effect.andThen(
+        Effect.forEach(part, check, { discard: true }),
+        Effect.suspend(() => keepAll(intake.add(part)))
+      )
+    )
     const { chunks, counts, hash } = intake.end()
     yield* keepAll(chunks)
-    return { counts: { ...counts, chunks: digests }, requestHash: keyedHash.of("idempotency", hash) }
+    const requestHash = keyedHash.of("idempotency", maxAge === null ? hash : `${hash}/${maxAge}`)
+    return { counts: { ...counts, chunks: digests, maxAge }, requestHash }
   })
 
   /** Accepts all items, or none if the upload fails. `isNew` is false if a batch with this id exists. */
   const accept = <E, R>(submission: BatchSubmission<E, R>, batchId: string) => {
-    const { caller, idempotencyKey, items } = submission
+    const { caller, idempotencyKey } = submission
     const uploadId = crypto.uuidV7()
     const work = Effect.gen(function* () {
-      const { counts, requestHash } = yield* readAll(items, (chunk, index) =>
+      const { counts, requestHash } = yield* readAll(submission, (chunk, index) =>
         stored(spool.keep(uploadId, caller.accountId, index, chunk))
       )
       const expiresAt = DateTime.addDuration(yield* DateTime.now, batchExpiry)
@@ -95,7 +123,7 @@ const makeUpload = Effect.gen(function* () {
 
   /** Reads a repeated upload, whose batch exists already. Returns the hash of its items and stores nothing. */
   const hashOf = <E, R>(submission: BatchSubmission<E, R>) => {
-    const read = readAll(submission.items, () => Effect.succeed(""))
+    const read = readAll(submission, () => Effect.succeed(""))
     return Effect.map(inPlace(submission, read), ({ requestHash }) => requestHash)
   }
 

@@ -4,6 +4,7 @@ import * as Admission from "#domain/callers/Admission.ts"
 import { AnswerCache, type StoredAnswer } from "#domain/vat/AnswerCache.ts"
 import { type Freshness, isFresh, isServableStale } from "#domain/vat/Freshness.ts"
 import type { AdmittedConfirmation } from "#domain/receipts/ConfirmationRules.ts"
+import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import type { ConfirmationRefusal } from "#domain/receipts/ConfirmationSource.ts"
 import type { InvalidApiKey } from "#domain/callers/Identity.ts"
@@ -15,6 +16,7 @@ import { whileOutdated } from "#domain/callers/ReadAgain.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { validationMetrics } from "#domain/validation/ValidationMetrics.ts"
 import {
+  admit,
   identityOf,
   type Question,
   questionOf,
@@ -186,6 +188,11 @@ const make = Effect.fnUntraced(function* (rules: ValidationRules) {
   }
 
   return {
+    /** Fails if the rules refuse a request that names a readable VAT ID. Counts nothing. */
+    requireAllowed: (caller: KeyCaller, { input, ...more }: Pick<ValidationRequest, "company" | "input" | "requesterVatId">) => {
+      const vatId = VatIds.parse(input)
+      return Result.isSuccess(vatId) ? Effect.asVoid(Effect.fromResult(admit(more, caller, vatId.success, rules))) : Effect.void
+    },
     /** Answers from the cache or from the sources. */
     validate: (request: ValidationRequest) => answerWith(request, askSources).pipe(validationMetrics(request)),
     /** Answers from the cache; otherwise accepts the task and returns null. */

@@ -74,22 +74,38 @@ export interface QuestionRules {
   readonly requesterCountries: Countries
 }
 
-/** Returns the question of a request, or the first refusal in the order of the rules (12, 26). */
+type Admitted = Pick<Question, "confirmation" | "requester">
+const plain: Result.Result<Admitted, Refusal> = Result.succeed({ requester: null, confirmation: null })
+
+/** Returns the requester and the confirmation of a request, or the first refusal in the order of the rules (12, 26). */
+export const admit = (
+  { company, requesterVatId }: Pick<ValidationRequest, "company" | "requesterVatId">,
+  caller: Caller,
+  vatId: VatIds.VatId,
+  { countries, requesterCountries }: QuestionRules
+): Result.Result<Admitted, Refusal> => {
+  if (company !== null) {
+    const admitted = admitConfirmation({ caller, requesterVatId, company }, vatId, countries)
+    return Result.map(admitted, (confirmation) => ({ requester: confirmation.requester, confirmation }))
+  }
+  if (requesterVatId === null) return plain
+  return Result.map(requesterOf(caller, requesterVatId, requesterCountries), (requester) => ({ requester, confirmation: null }))
+}
+
+/** Returns the question of a request, or its refusal. */
 export const questionOf = (
   request: ValidationRequest,
   caller: Caller,
   vatId: VatIds.VatId,
-  { countries, requesterCountries }: QuestionRules
-): Result.Result<Question, Refusal> => {
-  const plain = { request, caller, vatId, requester: null, confirmation: null }
-  const { company, requesterVatId } = request
-  if (company !== null) {
-    const admitted = admitConfirmation({ caller, requesterVatId, company }, vatId, countries)
-    return Result.map(admitted, (confirmation) => ({ ...plain, requester: confirmation.requester, confirmation }))
-  }
-  if (requesterVatId === null) return Result.succeed(plain)
-  return Result.map(requesterOf(caller, requesterVatId, requesterCountries), (requester) => ({ ...plain, requester }))
-}
+  rules: QuestionRules
+): Result.Result<Question, Refusal> =>
+  Result.map(admit(request, caller, vatId, rules), ({ confirmation, requester }) => ({
+    request,
+    caller,
+    vatId,
+    requester,
+    confirmation
+  }))
 
 /**
  * Returns the requester's VAT ID. Fails if the caller may not send a requester, or not this one: a requester is never ignored silently.

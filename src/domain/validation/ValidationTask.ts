@@ -21,8 +21,8 @@ const Company = Schema.Struct({
   city: Schema.NullOr(Schema.String)
 })
 
-/** The personal document of an accepted validation: the supplied requester, company data and reference. */
-const AcceptedDocument = Schema.Struct({
+/** The personal data of an accepted validation or item of a batch: the supplied requester, company data and reference. */
+export const AcceptedDocument = Schema.Struct({
   requester_vat_id: Schema.optionalKey(Schema.String),
   company: Schema.optionalKey(Company),
   ...Reference.fields
@@ -89,6 +89,13 @@ export interface ValidationTask {
   readonly closingId: string
   readonly opening: Opening | null
 }
+
+/** Returns the request that the personal document of an accepted validation describes. */
+export const requestIn = ({ company, reference, requester_vat_id }: AcceptedDocument) => ({
+  requesterVatId: requester_vat_id ?? null,
+  company: company ?? null,
+  reference: reference ?? null
+})
 
 /** Returns the personal document of an accepted validation; undefined if the client supplied none of the data. */
 export const documentOf = (

@@ -109,10 +109,13 @@ const encodeItems = Schema.encodeSync(itemsDocument)
 /** Removes the items with other VAT IDs from the document of a chunk, because they may be about other people. */
 const onlyItemsOf = (vatId: string, row: PersonalRow): PersonalRow => {
   if (row.document === null || row.vat_ids === null) return row
-  const { additional, custom_ids, malformed, ...rest } = decodeItems(row.document)
+  const { additional, custom_ids, details, malformed, ...rest } = decodeItems(row.document)
   const isMeant = (_: unknown, item: number) => row.vat_ids?.[item] === vatId
   const own = { custom_ids: custom_ids.filter(isMeant), malformed: malformed.filter(isMeant) }
-  const more = additional === undefined ? {} : { additional: additional.filter(isMeant) }
+  const more = {
+    ...(additional === undefined ? {} : { additional: additional.filter(isMeant) }),
+    ...(details === undefined ? {} : { details: details.filter(isMeant) })
+  }
   return { ...row, document: encodeItems({ ...rest, ...own, ...more }) }
 }
 

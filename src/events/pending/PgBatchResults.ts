@@ -83,6 +83,7 @@ const chunkItems = Effect.fnUntraced(function* (event: StoredEvent, document: st
     input: sent?.malformed[index] ?? null,
     own: {
       customId: sent?.custom_ids[index] ?? null,
+      reference: sent?.details?.[index]?.reference ?? null,
       additional: sent?.additional?.[index] ?? [],
       columns: index === 0 ? (sent?.columns ?? []) : []
     }

@@ -135,6 +135,8 @@ const makeAccept = Effect.gen(function* () {
       malformed: batch.malformed,
       duplicates: batch.duplicates,
       chunks,
+      ...(batch.maxAge === null ? {} : { max_age: batch.maxAge }),
+      ...(batch.hasDetails ? { has_details: true } : {}),
       expires_at: batch.expiresAt,
       request_hash: batch.requestHash
     })
@@ -192,11 +194,16 @@ const makeOpenNext = Effect.gen(function* () {
   })
 
   /** Returns the command that appends the items of a chunk. If the batch is cancelled, the same command also cancels these items. */
-  const commandOf = (row: Spooled, { account_id, expires_at, key_id }: typeof BatchAccepted.schema.Type): AppendCommand => {
+  const commandOf = (
+    row: Spooled,
+    { account_id, expires_at, key_id, ...batch }: typeof BatchAccepted.schema.Type
+  ): AppendCommand => {
+    const { has_details, max_age } = batch
+    const terms = { ...(has_details && { has_details }), ...(max_age !== undefined && { max_age }) }
     const { batch_id, chunk, document, is_cancelled, items } = row
     const first = chunk * batchItems.chunk
     const facts = { batch_id, account_id, key_id, first }
-    const accepted = BatchItemsAccepted.make({ ...facts, expires_at, ...items }, document ?? undefined)
+    const accepted = BatchItemsAccepted.make({ ...facts, ...terms, expires_at, ...items }, document ?? undefined)
     const identity = { eventId: computedId(crypto, "items", batch_id, String(first)), causationId: null }
     const cancellation = cancellationOf(crypto, facts, items.vat_ids.length)
     return {
@@ -224,7 +231,9 @@ const makeOpenNext = Effect.gen(function* () {
       keyId: accepted.key_id,
       first: chunk * batchItems.chunk,
       isCancelled: is_cancelled,
-      questions: items
+      questions: items,
+      maxAge: accepted.max_age ?? null,
+      details: accepted.has_details === true && document === null ? null : document?.details
     }
   })
 

@@ -7,7 +7,18 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { Plans } from "#domain/callers/PlanLimits.ts"
 import { billingPeriod, keyMeter } from "#domain/callers/BillingPeriod.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import { closingId, ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
+import { computedId } from "#domain/log/ComputedId.ts"
+import { BatchItemsAccepted } from "#domain/pending/Batch.ts"
+import { makeLruCache } from "#domain/concurrency/LruCache.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
+import * as TaskEvents from "#events/pending/TaskEvents.ts"
+import {
+  closingId,
+  requestIn,
+  ValidationAccepted,
+  ValidationCancelled,
+  ValidationExpired
+} from "#domain/validation/ValidationTask.ts"
 import {
   type AcceptedTask,
   type ClaimedTask,
@@ -23,6 +34,7 @@ import { elementType, sqlArray, type SqlColumn, sqlColumns } from "#events/log/d
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as SignedDocuments from "#events/log/notary/SignedDocuments.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
+import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { columnsFor, Int8 } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 
@@ -32,6 +44,18 @@ const retryFor = "3 seconds"
 
 const decodeAccepted = EventTypes.decoder(ValidationAccepted)
 const decodeDocument = EventTypes.documentDecoder(ValidationAccepted)
+
+const decodeItems = EventTypes.decoder(BatchItemsAccepted)
+const decodeItemsDocument = EventTypes.documentDecoder(BatchItemsAccepted)
+
+/** Maximum number of chunks of batches in memory. */
+const maxChunks = 256
+
+/** A chunk of a batch. `detailed` is null if its items are VAT IDs alone. */
+interface Chunk {
+  readonly maxAge: MaxAge
+  readonly detailed: { readonly data: string; readonly first: number; readonly vatIds: ReadonlyArray<string | null> } | null
+}
 
 const Claimed = Schema.Struct({
   taskId: Schema.String,
@@ -161,21 +185,49 @@ const make = Effect.gen(function* () {
   const events = yield* EventStore
   const crypto = yield* Crypto
   const documentsOf = yield* SignedDocuments.make
+  const { at, refuse } = yield* TaskEvents.make
+  const chunks = makeLruCache<Chunk>(maxChunks)
   const claim = yield* makeClaim
   const leases = yield* makeLeases
   const resume = yield* makeResume
 
-  const accepted = Effect.fnUntraced(function* ({ accepted: data, accountId, keyId, position, vatId }: ClaimedTask) {
-    const defaults = { maxAge: null, requesterVatId: null, company: null, reference: null }
-    if (data === null) return { accountId, keyId, vatId, request: defaults } satisfies AcceptedTask
+  const documentOf = (event: { readonly position: number; readonly data: string }) =>
+    Effect.map(documentsOf([event]), (documents) => documents.get(event.position) ?? null)
+
+  const chunkAt = Effect.fnUntraced(function* (position: number) {
+    const known = chunks.get(String(position))
+    if (known !== undefined) return known
+    const [event] = yield* at([BigInt(position)])
+    if (event === undefined) return yield* refuse(position)
+    const { data } = event
+    const { first, has_details = false, max_age = null, vat_ids } = yield* decodeItems(data)
+    const chunk: Chunk = { maxAge: max_age, detailed: has_details ? { data, first, vatIds: vat_ids } : null }
+    chunks.set(String(position), chunk)
+    return chunk
+  })
+
+  /** Returns the request of an item of a batch; null if its details were erased. */
+  const requestOfItem = Effect.fnUntraced(function* ({ batchId, position, taskId, vatId }: ClaimedTask) {
+    const { detailed, maxAge } = yield* chunkAt(position)
+    if (detailed === null) return { maxAge, ...requestIn({}) }
+    const document = yield* documentOf({ position, data: detailed.data })
+    if (document === null) return null
+    const { details = [] } = yield* decodeItemsDocument(document)
+    const isAsked = (item: string | null, index: number) =>
+      item === vatId && computedId(crypto, "item", batchId ?? "", String(detailed.first + index)) === taskId
+    const asked = details[detailed.vatIds.findIndex(isAsked)]
+    return asked === undefined ? yield* refuse(position) : { maxAge, ...requestIn(asked) }
+  })
+
+  const accepted = Effect.fnUntraced(function* (claimed: ClaimedTask): Effect.fn.Return<AcceptedTask, StoreUnavailable> {
+    const { accepted: data, accountId, keyId, position, vatId } = claimed
+    if (data === null) return { accountId, keyId, vatId, request: yield* requestOfItem(claimed) }
     const { account_id, force_live, key_id, max_age = null, personal_sha256, vat_id } = yield* decodeAccepted(data)
     const task = { accountId: account_id, keyId: key_id, vatId: vat_id }
-    const plain = { maxAge: force_live ? 0 : max_age, requesterVatId: null, company: null, reference: null }
-    if (personal_sha256 === undefined) return { ...task, request: plain } satisfies AcceptedTask
-    const document = (yield* documentsOf([{ position, data }])).get(position) ?? null
-    if (document === null) return { ...task, request: null } satisfies AcceptedTask
-    const { company = null, reference = null, requester_vat_id = null } = yield* decodeDocument(document)
-    return { ...task, request: { ...plain, requesterVatId: requester_vat_id, company, reference } } satisfies AcceptedTask
+    const maxAge = force_live ? 0 : max_age
+    if (personal_sha256 === undefined) return { ...task, request: { maxAge, ...requestIn({}) } }
+    const document = yield* documentOf({ position, data })
+    return { ...task, request: document === null ? null : { maxAge, ...requestIn(yield* decodeDocument(document)) } }
   })
 
   const close = Effect.fnUntraced(function* (taskId: string, task: AcceptedTask, end: TaskEnd) {

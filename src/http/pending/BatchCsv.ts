@@ -1,6 +1,6 @@
 /** Reads batches as CSV (RFC 4180). Additional columns are stored with the items and returned with the results. */
 import { Result } from "effect"
-import { done, invalid, type MakeReader } from "#http/pending/BatchItems.ts"
+import { done, invalid, Item, type MakeReader } from "#http/pending/BatchItems.ts"
 
 /** Returns the cells of a row. A failure describes the syntax error. */
 const cellsOf = (text: string, delimiter: string): Result.Result<ReadonlyArray<string>, string> => {
@@ -19,14 +19,17 @@ const cellsOf = (text: string, delimiter: string): Result.Result<ReadonlyArray<s
   }
 }
 
-/** The columns of an upload: the indexes of the columns of an item, and all others. */
+const fields: ReadonlySet<string> = new Set(Object.keys(Item.fields))
+
+/** The columns of an upload: those of the fields of an item, and all others. */
 const columnsOf = (names: ReadonlyArray<string>) => {
   const known = names.map((name) => name.trim().toLowerCase())
-  const [customId, vatId] = [known.indexOf("custom_id"), known.indexOf("vat_id")]
-  const isComplete =
-    customId !== -1 && vatId !== -1 && known.lastIndexOf("custom_id") + known.lastIndexOf("vat_id") === customId + vatId
-  const others = (cells: ReadonlyArray<string>) => cells.filter((_, index) => index !== customId && index !== vatId)
-  return isComplete ? { count: names.length, customId, vatId, others, names: others(names) } : null
+  const own = known.filter((name) => fields.has(name))
+  const isComplete = own.includes("custom_id") && own.includes("vat_id") && new Set(own).size === own.length
+  const itemOf = (cells: ReadonlyArray<string>) =>
+    Object.fromEntries(known.flatMap((name, index) => (fields.has(name) ? [[name, cells[index]]] : [])))
+  const others = (cells: ReadonlyArray<string>) => cells.filter((_, index) => !fields.has(known[index] ?? ""))
+  return isComplete ? { count: names.length, itemOf, others, names: others(names) } : null
 }
 
 export const csvReader: MakeReader = (add) => {
@@ -43,13 +46,15 @@ export const csvReader: MakeReader = (add) => {
       const cells = read.success
       if (columns === null) {
         columns = columnsOf(cells)
-        return columns === null ? invalid(line, "The first row must name the columns custom_id and vat_id, each once") : done
+        return columns === null
+          ? invalid(line, "The first row must name the columns custom_id and vat_id, and each column of an item once")
+          : done
       }
       if (cells.length !== columns.count) return invalid(line, `The row has ${cells.length} cells; expected ${columns.count}`)
-      const { customId, names, others, vatId } = columns
+      const { itemOf, names, others } = columns
       const more = names.length === 0 ? {} : { additional: others(cells), ...(isFirst ? { columns: names } : {}) }
       isFirst = false
-      return add({ custom_id: cells[customId], vat_id: cells[vatId] }, line, more)
+      return add(itemOf(cells), line, more)
     },
     end: () => done
   }

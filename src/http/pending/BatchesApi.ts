@@ -6,6 +6,7 @@ import { DecodeErrors } from "#http/pipeline/DecodeErrors.ts"
 import { authenticationErrors, bodyRefusals, errorBody } from "#http/pipeline/Errors.ts"
 import { fromDigits, numberParameters } from "#http/openapi/NumberParameters.ts"
 import { Item } from "#http/pending/BatchItems.ts"
+import { MaxAge } from "#http/validation/ValidationApi.ts"
 import { maxWaitSeconds } from "#http/pending/PendingValidationsApi.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
 import { csv, json, ndjson, text } from "#http/wire/MediaTypes.ts"
@@ -48,6 +49,9 @@ const BatchResult = Schema.Struct({
     description: "Your id of the item; null after the erasure of personal data"
   }),
   vat_id: Schema.NullOr(Schema.String).annotate({ description: "Normalized VAT ID; with `invalid_format` the text as sent" }),
+  reference: Schema.optionalKey(
+    Schema.String.annotate({ description: "Your own number, if you sent one, until the erasure of personal data" })
+  ),
   status: Schema.Literals(["pending", "final", "invalid_format", "expired", "cancelled"]),
   valid: Schema.optionalKey(
     Schema.Boolean.annotate({ description: "true: the VAT ID is registered and active. Absent unless the status is final" })
@@ -99,9 +103,10 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     text(ndjson, "One item per line"),
     text(
       csv,
-      "CSV in UTF-8 (RFC 4180), separated by commas or semicolons. The first row names the columns; custom_id and vat_id are required, others are returned with the CSV results"
+      "CSV in UTF-8 (RFC 4180), separated by commas or semicolons. The first row names the columns; custom_id and vat_id are required. Columns that no item has are returned with the CSV results"
     )
   ],
+  query: { max_age: Schema.optionalKey(fromDigits(MaxAge)) },
   headers: {
     prefer: Schema.optionalKey(
       Schema.String.annotate({
@@ -113,7 +118,8 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
   },
   success: Batch.pipe(HttpApiSchema.status(202)),
   error: [
-    errorBody("VALIDATION_ERROR"),
+    errorBody("INVALID_REQUESTER_VAT_ID", "QUALIFIED_CONFIRMATION_UNSUPPORTED", "VALIDATION_ERROR"),
+    errorBody("PAYMENT_REQUIRED"),
     errorBody("UNAUTHORIZED"),
     ...bodyRefusals,
     errorBody("IDEMPOTENCY_IN_PROGRESS"),
@@ -128,7 +134,8 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     description:
       "Accepts 1 to 50,000 items, at most 20 MiB, and 2 KiB per item. The batch is accepted or rejected as a whole; an error names the line and the problem. Each `custom_id` occurs once. A malformed VAT ID " +
       "does not reject the batch: its item gets the result `invalid_format`. A VAT ID that occurs several times is validated and charged once. The batch counts as one " +
-      "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota."
+      "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota. With `max_age` no item gets an older cached or stale answer.",
+    transform: numberParameters({ max_age: MaxAge })
   })
 )
 

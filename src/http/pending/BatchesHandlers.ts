@@ -6,7 +6,9 @@ import type { Standing } from "#domain/callers/Standing.ts"
 import { quoted, unchanged } from "#domain/text/CsvText.ts"
 import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from "#domain/pending/Batch.ts"
 import * as BatchEstimate from "#domain/pending/BatchEstimate.ts"
-import { Batches } from "#domain/pending/Batches.ts"
+import { Batches, type ItemRefused } from "#domain/pending/Batches.ts"
+import type { MaxAge } from "#domain/vat/Freshness.ts"
+import { referenceIn } from "#domain/vat/Verdict.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { DecodedApi } from "#http/Api.ts"
 import { clientNetwork, TrustedProxies } from "#http/pipeline/ClientAddress.ts"
@@ -39,6 +41,11 @@ const tooLarge = Errors.toResponse({ code: "PAYLOAD_TOO_LARGE", message: "The ba
 const refused = ({ line, problem }: InvalidUpload) =>
   DecodeErrors.respond([{ field: line === null ? "body" : `line ${line}`, message: problem }])
 
+const refusedItem = ({ item, refusal }: ItemRefused) =>
+  Effect.flatMap(FailureResponses.problemOf(refusal), (problem) =>
+    Errors.toResponse({ ...problem, message: `Item ${item}: ${problem.message}` })
+  )
+
 const negotiated = { vary: "Accept" }
 
 /** Creates the handler that reads the items of the body and submits them as a batch. */
@@ -49,7 +56,7 @@ const makeSubmit = Effect.gen(function* () {
   const publicPath = basePath(yield* Site)
   const { count: proxies } = yield* TrustedProxies
 
-  return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined) {
+  return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined, maxAge: MaxAge) {
     const caller = yield* CurrentKey
     const hints = yield* ResponseHints
     const request = yield* HttpServerRequest.HttpServerRequest
@@ -69,7 +76,7 @@ const makeSubmit = Effect.gen(function* () {
     const items = itemsOf(format, request.stream)
     const idempotency = Option.getOrNull(idempotencyKey)
     const client = clientNetwork(request, proxies)
-    const { batch, isReplayed } = yield* submit({ caller, client, items, idempotencyKey: idempotency, wait })
+    const { batch, isReplayed } = yield* submit({ caller, client, items, maxAge, idempotencyKey: idempotency, wait })
     const headers = {
       location: `${publicPath}/v1/batches/${batch.batchId}`,
       ...Prefer.applied(preferences.value),
@@ -165,9 +172,10 @@ export const layer = HttpApiBuilder.group(
     const results = yield* makeResults
 
     return handlers
-      .handleRaw("submit", ({ request: { headers } }) =>
-        submit(headers["prefer"], headers["idempotency-key"]).pipe(
+      .handleRaw("submit", ({ query, request: { headers } }) =>
+        submit(headers["prefer"], headers["idempotency-key"], query.max_age ?? null).pipe(
           Effect.catchTags({
+            ItemRefused: refusedItem,
             InvalidUpload: refused,
             UploadTooLarge: () => tooLarge,
             HttpServerError: () => DecodeErrors.respond([{ field: "body", message: "The upload was interrupted; send it again" }])
@@ -241,17 +249,10 @@ const statusOf = (isOpen: boolean, isPaused: boolean, isCancelled: boolean) => {
   return isPaused ? "paused" : isOpen ? "running" : "finished"
 }
 
-const bodyOf = ({
-  answer,
-  consultationNumber,
-  customId,
-  isCached,
-  lastFailure,
-  status,
-  vatId
-}: BatchResult): BatchResultBody => ({
-  custom_id: customId,
-  vat_id: vatId,
+const bodyOf = ({ answer, consultationNumber, isCached, status, ...result }: BatchResult): BatchResultBody => ({
+  custom_id: result.customId,
+  vat_id: result.vatId,
+  ...referenceIn(result.reference),
   status,
   ...(answer === null
     ? {}
@@ -263,7 +264,7 @@ const bodyOf = ({
         source_timestamp: DateTime.formatIso(answer.answered_at),
         consultation_number: consultationNumber
       }),
-  ...(status === "pending" ? { last_failure: lastFailure } : {})
+  ...(status === "pending" ? { last_failure: result.lastFailure } : {})
 })
 
 const columns = [
@@ -276,7 +277,8 @@ const columns = [
   "source",
   "source_timestamp",
   "last_failure",
-  "consultation_number"
+  "consultation_number",
+  "reference"
 ] as const
 
 /** Returns the row of a result. The cells of additional columns are the caller's own, so they are returned as they were sent. */

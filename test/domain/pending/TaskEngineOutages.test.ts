@@ -135,6 +135,7 @@ const makeWorld = Effect.gen(function* () {
         accept: () => assert.fail("unused"),
         answerFromCache: () => assert.fail("unused"),
         countCall: () => assert.fail("unused"),
+        requireAllowed: () => assert.fail("unused"),
         validate: ({ input, task }) =>
           Effect.suspend(() => {
             const asks = !isCached

@@ -36,7 +36,7 @@ const accept = Effect.fnUntraced(function* (uploadId: string, batchId: string, c
     limit: 10,
     perMinute: 10
   } as const
-  const counts = { chunks, items: 2, malformed: 0, duplicates: 0 }
+  const counts = { chunks, items: 2, malformed: 0, duplicates: 0, hasDetails: false, maxAge: null }
   const batch = { ...counts, batchId, uploadId, caller, expiresAt: period.end, requestHash: null }
   return yield* (yield* BatchSpool).accept(batch)
 })

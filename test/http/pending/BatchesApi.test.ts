@@ -90,12 +90,9 @@ layer(RunningService.layer(), { excludeTestServices: true })("the batch API", (i
       assert.deepStrictEqual(ndjson.text.trimEnd().split("\n").length, 5)
       assert.match(ndjson.text, /\{"end":true,"complete":true,"items":4\}\n$/u)
       const table = yield* get(`${path}/${id}/results`, { key, headers: { accept: "text/csv" } })
-      assert.match(
-        table.text,
-        /^custom_id,vat_id,status,[^\n]*,consultation_number,"My City","n"\r\n"'=one","ATU10550001","final",true,/u
-      )
+      assert.match(table.text, /^custom_id,vat_id,status,[^\n]*,reference,"My City","n"\r\n"'=one","ATU10550001","final",true,/u)
       assert.match(table.text, /,"=1\+1","a"\r\n"-5",.*,"","b"\r\n"\+49",.*,"Köln\n""Süd""","c"\r\n"four",.*,"#end,","d"\r\n/u)
-      assert.match(table.text, /\r\n#end,,complete,{9}\r\n$/u)
+      assert.match(table.text, /\r\n#end,,complete,{10}\r\n$/u)
       const usage = yield* get("/v1/usage", { key })
       assert.strictEqual(usage.headers["x-service-usage"], "2/100000")
       assert.containSubset((yield* get(path, { key })).body, { data: [{ batch_id: id }], next_cursor: null })

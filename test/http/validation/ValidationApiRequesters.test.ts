@@ -12,8 +12,13 @@ const { company_city: city, company_name: name } = muster
 const decodeBatch = Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))
 
 /** Submits a batch and returns its results as a page once none of its items is pending. */
-const resultsOf = Effect.fnUntraced(function* (service: RunningService.Replica, key: string, items: ReadonlyArray<object>) {
-  const submitted = yield* service.post("/v1/batches", { items }, { key })
+const resultsOf = Effect.fnUntraced(function* (
+  service: RunningService.Replica,
+  key: string,
+  items: ReadonlyArray<object>,
+  query: Readonly<Record<string, string>> = {}
+) {
+  const submitted = yield* service.post("/v1/batches", { items }, { key, query })
   const { batch_id } = yield* decodeBatch(submitted.body)
   yield* Effect.repeat(service.get(`/v1/batches/${batch_id}`, { key, query: { wait: "20" } }), {
     schedule: Schedule.spaced("50 millis"),
@@ -78,6 +83,27 @@ layer(RunningService.layer({ REQUESTER_COUNTRIES: "EU" }), { excludeTestServices
       }
     })
 
+    it.effect("sends VIES the requester of each item of a batch, and gets a number unless VIES rejects it", function* () {
+      const service = yield* RunningService.RunningService
+      const items = prefixes.flatMap((prefix) => [
+        { custom_id: `${prefix} accepted`, vat_id: vatIdEnding("FR", "540001"), requester_vat_id: vatIdEnding(prefix, "123456") },
+        { custom_id: `${prefix} rejected`, vat_id: vatIdEnding("FR", "540001"), requester_vat_id: vatIdEnding(prefix, "999202") }
+      ])
+      const { csv } = yield* resultsOf(service, yield* service.newKey, items, { max_age: "0" })
+      const rows = (csv?.text ?? "").trimEnd().split("\r\n").slice(1, -1)
+      assert.lengthOf(rows, 56)
+      for (const row of rows)
+        assert.match(row, row.includes("accepted") ? /,"final",true,.*,"\w{8,}",$/u : /,"final",true,.*,,$/u)
+    })
+
+    it.effect.each(prefixes)("refuses a batch with a malformed requester of %s, and names the item", function* (prefix) {
+      const { newKey, post } = yield* RunningService.RunningService
+      const first = { custom_id: "a", vat_id: "FR1", requester_vat_id: "not checked" }
+      const items = [first, { custom_id: "b", vat_id: vatIdEnding("FR", "540002"), requester_vat_id: `${prefix}1` }]
+      const { message } = assertProblem(yield* post("/v1/batches", { items }, { key: yield* newKey }), "INVALID_REQUESTER_VAT_ID")
+      assert.match(message, /^Item 2: requester_vat_id must be your own VAT ID: of an EU member state/u)
+    })
+
     it.effect("asks the BZSt with the operator's number if the caller's requester is not German", function* () {
       const { newKey, validate } = yield* RunningService.RunningService
       const sandbox = yield* Sandbox
@@ -111,9 +137,9 @@ layer(RunningService.layer({ REQUESTER_VAT_ID: "FR40303265045" }), { excludeTest
         ] as const)
           assert.lengthOf([...(reply?.text.matchAll(/"consultation_number":"\w{8,}"/gu) ?? [])], count)
         const rows = (csv?.text ?? "").trimEnd().split("\r\n")
-        assert.match(rows[0] ?? "", /,consultation_number$/u)
+        assert.match(rows[0] ?? "", /,consultation_number,reference$/u)
         assert.lengthOf(
-          rows.filter((row) => /,"\w{8,}"$/u.test(row)),
+          rows.filter((row) => /,"\w{8,}",$/u.test(row)),
           1_000
         )
       },
