@@ -19,7 +19,7 @@ const write = (path, text) => {
 const isSource = (path) => path.endsWith(".ts") || path.endsWith(".json")
 const sources = readdirSync(join(root, "src"), { recursive: true }).filter(isSource)
 
-rmSync(build, { recursive: true, force: true })
+rmSync(target, { recursive: true, force: true })
 for (const path of sources) {
   const text = readFileSync(join(root, "src", path), "utf8")
   if (path.endsWith(".json")) write(join("dist", path), text)
