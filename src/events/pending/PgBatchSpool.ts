@@ -265,16 +265,7 @@ const makeEndNext = Effect.gen(function* () {
     if (item === null) return is_spooled ? null : Number(cancelled_by)
     const first = item - (item % batchItems.chunk)
     const { event, identity } = cancellationOf(crypto, { batch_id, account_id, key_id, first }, batchItems.chunk)
-    const stream = `key-${key_id}`
-    const command = {
-      stream,
-      expectedVersion: null,
-      events: [event],
-      identities: [identity],
-      mayBeStored: true,
-      charge: null
-    } as const
-    yield* Effect.catchTag(events.append(command), refusals, Effect.die)
+    yield* events.appendFact(`key-${key_id}`, event, identity)
     return after
   })
 })
@@ -291,9 +282,6 @@ const cancellationOf = (
   event: BatchItemsCancelled.make({ ...facts, count }),
   identity: { eventId: computedId(crypto, "items cancelled", facts.batch_id, String(facts.first)), causationId: null }
 })
-
-/** Errors that a command without charge, precondition and expected version cannot cause. */
-const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
 
 const make = Effect.gen(function* () {
   const crypto = yield* Crypto

@@ -158,15 +158,8 @@ const make = Effect.gen(function* () {
   })
 
   const cancel = Effect.fn("PgBatchStore.cancel")(function* ({ accountId, batchId, keyId }: BatchFacts) {
-    const command = {
-      stream: `key-${keyId}`,
-      expectedVersion: null,
-      events: [BatchCancelled.make({ batch_id: batchId, account_id: accountId, key_id: keyId })] as const,
-      identities: [{ eventId: computedId(crypto, "cancelled", batchId), causationId: null }],
-      mayBeStored: true,
-      charge: null
-    }
-    yield* Effect.catchTag(events.append(command), refusals, Effect.die)
+    const event = BatchCancelled.make({ batch_id: batchId, account_id: accountId, key_id: keyId })
+    yield* events.appendFact(`key-${keyId}`, event, { eventId: computedId(crypto, "cancelled", batchId), causationId: null })
   })
 
   return BatchStore.of({
@@ -181,8 +174,5 @@ const make = Effect.gen(function* () {
     cancel
   })
 })
-
-/** Errors that a command without charge, precondition and expected version cannot cause. */
-const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const
 
 export const layer = Layer.effect(BatchStore, make)

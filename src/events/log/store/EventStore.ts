@@ -79,7 +79,8 @@ const make = Effect.gen(function* () {
     identity?: EventIdentity
   ): Effect.Effect<AppendCommand.Appended, StoreUnavailable> => {
     const identities = identity === undefined ? undefined : [identity]
-    const command: AppendCommand.AppendCommand = { stream, expectedVersion: null, events: [event], charge: null, identities }
+    const mayBeStored = identity !== undefined
+    const command = { stream, expectedVersion: null, events: [event] as const, charge: null, identities, mayBeStored }
     const appended = withSpan((served) => join(prepare(command, clock.currentTimeMillisUnsafe(), served, originOf(served))))
     return Effect.catchTag(appended, refusals, Effect.die)
   }
