@@ -68,14 +68,13 @@ BEGIN
   moment := greatest(present, moment);
 
   -- Reads the streams, meters and newest answers. Counts the calls of all commands in their rate windows; the calls of rejected commands that do not
-  -- count are subtracted below. The names of the windows are sorted, and count_calls locks windows in the same order, which prevents deadlocks. A
-  -- window that ends more than two minutes from now was opened before the clock was set back. A new window replaces it.
+  -- count are subtracted below. The names of the windows are sorted, and count_calls locks windows in the same order, which prevents deadlocks.
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
     SELECT p_minutes[i], p_minute_calls[i], present + minute FROM generate_series(1, cardinality(p_minutes)) AS i
     ON CONFLICT (bucket) DO UPDATE SET
-      taken = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END + excluded.taken,
-      ends_at = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE excluded.ends_at END
+      taken = CASE WHEN window_is_open(w.ends_at, present) THEN w.taken ELSE 0 END + excluded.taken,
+      ends_at = CASE WHEN window_is_open(w.ends_at, present) THEN w.ends_at ELSE excluded.ends_at END
     RETURNING w.bucket, w.taken, w.ends_at)
   SELECT array_agg(c.bucket), array_agg(c.taken), array_agg(ceil(extract(epoch FROM c.ends_at - present) * 1000)::bigint),
       ARRAY(SELECT coalesce((SELECT s.version FROM streams s WHERE s.log_id = p_log AND s.stream_id = p_streams[i]), 0)

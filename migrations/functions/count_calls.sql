@@ -23,13 +23,12 @@ BEGIN
   END IF;
   -- The commit does not wait for the disk. In return, a crash may lose the last counts.
   PERFORM set_config('synchronous_commit', 'off', true);
-  -- A window that ends more than two minutes from now was opened before the clock was set back. It is replaced by a new window.
   WITH counting AS (
     INSERT INTO rate_windows AS w (bucket, taken, ends_at)
     SELECT u.name, u.calls, present + minute FROM unnest(p_minutes, p_minute_calls) AS u(name, calls)
     ON CONFLICT (bucket) DO UPDATE SET
-      taken = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.taken ELSE 0 END + excluded.taken,
-      ends_at = CASE WHEN w.ends_at > present AND w.ends_at <= present + 2 * minute THEN w.ends_at ELSE excluded.ends_at END
+      taken = CASE WHEN window_is_open(w.ends_at, present) THEN w.taken ELSE 0 END + excluded.taken,
+      ends_at = CASE WHEN window_is_open(w.ends_at, present) THEN w.ends_at ELSE excluded.ends_at END
     RETURNING w.bucket, w.taken, w.ends_at)
   SELECT array_agg(bucket), array_agg(taken), array_agg(ceil(extract(epoch FROM ends_at - present) * 1000)::bigint)
     INTO names, taken, ends_in_ms FROM counting;
