@@ -12,19 +12,16 @@ const make = Effect.gen(function* () {
     Result: Schema.Struct({
       prefix: Schema.String,
       label: Schema.String,
-      issued_at: Schema.DateTimeUtcFromDate,
+      issuedAt: Schema.DateTimeUtcFromDate,
       revoked: Schema.Boolean
     }),
-    execute: (accountId) => sql`SELECT k.prefix, k.issued_at, k.revoked_at IS NOT NULL AS revoked,
+    execute: (accountId) => sql`SELECT k.prefix, k.issued_at AS "issuedAt", k.revoked_at IS NOT NULL AS revoked,
         coalesce((SELECT l.label FROM vatproof.api_key_labels l WHERE l.key_id = k.key_id), '') AS label
       FROM vatproof.api_keys k WHERE k.account_id = ${accountId} ORDER BY k.issued_at DESC, k.key_id DESC`
   })
 
   return ApiKeyList.of({
-    all: Effect.fn("PgApiKeyList.all")(function* (accountId: string) {
-      const rows = yield* findKeys(accountId).pipe(QueryPolicy.withRetry("3 seconds"))
-      return rows.map(({ issued_at, label, prefix, revoked }) => ({ prefix, label, issuedAt: issued_at, revoked }))
-    }),
+    all: (accountId) => findKeys(accountId).pipe(QueryPolicy.withRetry("3 seconds")),
     label: ({ accountId, keyId, label }) =>
       sql`INSERT INTO vatproof.api_key_labels (key_id, account_id, label) VALUES (${keyId}, ${accountId}, ${label})`.pipe(
         Effect.asVoid,

@@ -10,12 +10,15 @@ import { Integrity } from "#domain/log/Integrity.ts"
 import { receiptStream } from "#domain/receipts/Receipt.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import { eventIndex } from "#events/audit/EventIndex.ts"
+import { columnsFor } from "#events/log/database/Rows.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import type { KeyFacts } from "#events/audit/ExportedKeys.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 
 const retryFor = "5 seconds"
+
+const KeyRow = Schema.Struct({ keyId: Schema.String, accountId: Schema.String, prefix: Schema.String })
 
 /** The type of nearly all events. The indexes by type, account and key omit these events (migrations/projections.sql). */
 const commonest = "VatIdVerified"
@@ -164,12 +167,6 @@ const makeSelect = (sql: SqlClient.SqlClient) => {
       ORDER BY event.position`
 }
 
-const factsOf = (row: { readonly key_id: string; readonly account_id: string; readonly prefix: string }): KeyFacts => ({
-  keyId: row.key_id,
-  accountId: row.account_id,
-  prefix: row.prefix
-})
-
 /**
  * Returns true if the event matches the filter. Compares texts of canonical JSON. The event of a validation names no account: its account is that
  * of its key, according to the projection of the keys.
@@ -194,8 +191,8 @@ export const make = Effect.map(Effect.all([SqlClient.SqlClient, Integrity]), ([s
 
   const findKeys = SqlSchema.findAll({
     Request: Schema.Array(Schema.String),
-    Result: Schema.Struct({ key_id: Schema.String, account_id: Schema.String, prefix: Schema.String }),
-    execute: (keyIds) => sql`SELECT key_id, account_id, prefix FROM vatproof.api_keys
+    Result: KeyRow,
+    execute: (keyIds) => sql`SELECT ${sql.literal(columnsFor(KeyRow.fields))} FROM vatproof.api_keys
       WHERE key_id = ANY (${sqlArray(keyIds, elementType.uuid)})`
   })
 
@@ -204,7 +201,7 @@ export const make = Effect.map(Effect.all([SqlClient.SqlClient, Integrity]), ([s
     factsOfKeys: (keyIds: ReadonlyArray<string>) =>
       findKeys(keyIds).pipe(
         QueryPolicy.withRetry(retryFor),
-        Effect.map((rows) => new Map(rows.map((row) => [row.key_id, factsOf(row)])))
+        Effect.map((rows) => new Map(rows.map((row): [string, KeyFacts] => [row.keyId, row])))
       ),
     /** Returns the id of the account's API key with this prefix; null if the account has no such key. */
     keyOf: (accountId: string, prefix: string) =>

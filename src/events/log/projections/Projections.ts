@@ -11,6 +11,7 @@ import { logId } from "#events/log/store/AppendCommand.ts"
 import * as GroupCommit from "#events/log/store/GroupCommit.ts"
 import { type LogGap, makeStep, maxStep, type Projection } from "#events/log/projections/Projection.ts"
 import { type TableProjection, TableProjections } from "#events/log/projections/TableProjection.ts"
+import { Int8 } from "#events/log/database/Rows.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import * as Pacer from "#events/log/database/Pacer.ts"
 
@@ -49,7 +50,11 @@ const make = Effect.fnUntraced(function* (definitions: ReadonlyArray<ProjectionD
   yield* access.register(projections).pipe(QueryPolicy.withRetry("10 seconds"))
 
   /** Advances a projection from `position` to `head`. `access.look` has read both numbers. */
-  const moveTo = Effect.fnUntraced(function* (projection: Projection, { head, position }: ProgressRow, pace: Pacer.Pacer) {
+  const moveTo = Effect.fnUntraced(function* (
+    projection: Projection,
+    { head, position }: typeof PlaceRow.Type,
+    pace: Pacer.Pacer
+  ) {
     let now = position
     while (now < head) {
       yield* pace.wait(now - position, head - position)
@@ -125,34 +130,28 @@ const forReaders = (iteration: Effect.Effect<void, SqlError | LogGap>): Effect.E
   )
 
 /** The position of a projection, the head of the log, and the time since the projection last advanced. */
-interface ProgressRow {
-  readonly position: number
-  readonly head: number
-  readonly movedAgoMs: number
-}
-
 const PlaceRow = Schema.Struct({
   name: Schema.String,
   version: Schema.Int,
-  position: Schema.BigInt,
-  head: Schema.BigInt,
-  moved_ago_ms: Schema.BigInt
+  position: Int8,
+  head: Int8,
+  movedAgoMs: Int8
 })
 
 const progressColumns = `p.name, p.version, p.position, l.next_position AS head,
-  (extract(epoch FROM clock_timestamp() - p.moved_at) * 1000)::bigint AS moved_ago_ms`
+  (extract(epoch FROM clock_timestamp() - p.moved_at) * 1000)::bigint AS "movedAgoMs"`
 
 /** Creates the queries that read and initialise the positions of projections. */
 const makeAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* TableProjections
-  // A projection does not advance while the log has no new events. Therefore `stalled_ms` counts at the earliest from the time of the
+  // A projection does not advance while the log has no new events. Therefore `stalledMs` counts at the earliest from the time of the
   // first event that is not applied yet.
   const findProgress = SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Schema.BigInt), stalled_ms: Schema.BigInt }),
+    Result: Schema.Struct({ ...PlaceRow.fields, position: Schema.NullOr(Int8), stalledMs: Int8 }),
     execute: () => sql`SELECT ${sql.literal(progressColumns)},
-        (extract(epoch FROM clock_timestamp() - greatest(p.moved_at, e.recorded_at)) * 1000)::bigint AS stalled_ms
+        (extract(epoch FROM clock_timestamp() - greatest(p.moved_at, e.recorded_at)) * 1000)::bigint AS "stalledMs"
       FROM vatproof.projections p JOIN vatproof.logs l ON l.log_id = p.log_id
       LEFT JOIN vatproof.events e ON e.log_id = p.log_id AND e.position = p.position WHERE p.log_id = ${logId}`
   })
@@ -165,15 +164,7 @@ const makeAccess = Effect.gen(function* () {
   })
 
   return {
-    look: (name: string) =>
-      findPlace(name).pipe(
-        Effect.map((progress): ProgressRow => ({
-          position: Number(progress.position),
-          head: Number(progress.head),
-          movedAgoMs: Number(progress.moved_ago_ms)
-        })),
-        Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
-      ),
+    look: (name: string) => Effect.catchTag(findPlace(name), ["SchemaError", "NoSuchElementError"], Effect.die),
     /** A new projection starts at position 0. */
     register: (projections: ReadonlyArray<Projection>) =>
       Effect.forEach(
@@ -187,10 +178,10 @@ const makeAccess = Effect.gen(function* () {
         tables.map(({ kind, name, version: newest }): ProjectionState => {
           const progress = rows.find((one) => one.name === name)
           // An inline projection is always at the head of the log.
-          const position = Number(progress?.position ?? progress?.head ?? 0)
-          const lag = Number(progress?.head ?? 0) - position
+          const position = progress?.position ?? progress?.head ?? 0
+          const lag = (progress?.head ?? 0) - position
           // The time is negative if the clock of the database was set back.
-          const stalled_ms = lag > 0 ? Math.max(0, Number(progress?.stalled_ms ?? 0)) : 0
+          const stalled_ms = lag > 0 ? Math.max(0, progress?.stalledMs ?? 0) : 0
           const version = progress?.version ?? 0
           return { name, kind, version, position, lag, stalled_ms, outdated: version < newest }
         })
