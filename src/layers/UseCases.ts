@@ -18,7 +18,6 @@ import { ConfirmVatId } from "#domain/validation/ConfirmVatId.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import { validFor } from "#domain/vat/Freshness.ts"
 import { AppConfig } from "#infra/config/AppConfig.ts"
-import * as CommonPasswords from "#infra/security/CommonPasswords.ts"
 
 export const useCases = Layer.unwrap(
   Effect.gen(function* () {
@@ -31,11 +30,8 @@ export const useCases = Layer.unwrap(
       Layer.mergeAll(Batches.layer, BatchOpening.layer, PendingValidations.layer, TaskEngine.layer).pipe(
         Layer.provideMerge(validation.pipe(Layer.provide(ConfirmVatId.layer(names))))
       ),
-      RegisterAgent.layer(config.registrationsPerDay),
-      Layer.mergeAll(SignUp.layer(config.signupsPerDay), VerifyEmail.layer, ResetPassword.layer, ChangePassword.layer).pipe(
-        Layer.provide(CommonPasswords.layer)
-      ),
-      LogIn.layer(config.loginFailuresPer15Min),
+      Layer.mergeAll(RegisterAgent.layer(config.registrationsPerDay), SignUp.layer(config.signupsPerDay), VerifyEmail.layer),
+      Layer.mergeAll(LogIn.layer(config.loginFailuresPer15Min), ResetPassword.layer, ChangePassword.layer),
       Layer.mergeAll(ClaimApiKey.layer, IssueApiKey.layer, RevokeApiKey.layer, RotateApiKey.layer)
     )
   })

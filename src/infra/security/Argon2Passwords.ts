@@ -7,6 +7,7 @@ import { Passwords, PasswordsBusy, type PasswordWork } from "#domain/accounts/lo
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { RateLimitExceeded } from "#domain/callers/RateLimiter.ts"
 import * as FairQueue from "#domain/concurrency/FairQueue.ts"
+import * as CommonPasswords from "#infra/security/CommonPasswords.ts"
 
 /**
  * The parameters of new hashes: the minimum of the OWASP Password Storage Cheat Sheet (19 MiB, 2 passes, 1 lane; read 2026-11).
@@ -96,6 +97,7 @@ const make = Effect.gen(function* () {
   })
 
   return Passwords.of({
+    refuseCommon: yield* CommonPasswords.make,
     attempt: (client, work) =>
       queue.admit(
         client,

@@ -5,7 +5,7 @@ import { PasswordChanged } from "#domain/accounts/AccountEvents.ts"
 import { AccountStore } from "#domain/accounts/AccountStore.ts"
 import { CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
-import { CommonPasswords, Passwords, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
+import { Passwords, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** The client sent a wrong current password. */
@@ -36,7 +36,6 @@ const maxChanges = 10
 const make = Effect.gen(function* () {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
-  const commonPasswords = yield* CommonPasswords
   const links = yield* EmailLinks
   const logins = yield* CredentialStore
   const passwords = yield* Passwords
@@ -65,7 +64,7 @@ const make = Effect.gen(function* () {
   const change = Effect.fn("ChangePassword.change")(function* (request: PasswordChange) {
     const { client, next, session } = request
     const { accountId } = session
-    yield* commonPasswords.refuse(next, "new_password")
+    yield* passwords.refuseCommon(next, "new_password")
     const passwordHash = yield* passwords.attempt(client, (work) => Effect.andThen(check(request, work), work.hash(next)))
     yield* accounts
       .change(

@@ -22,17 +22,6 @@ export class CommonPassword extends Schema.TaggedError<CommonPassword>()("Common
   }
 }
 
-export class CommonPasswords extends Context.Service<
-  CommonPasswords,
-  {
-    /**
-     * Fails with CommonPassword if the password is a common one; case is
-     * ignored. `field` is its name in the request, by default `password`.
-     */
-    readonly refuse: (password: Redacted.Redacted, field?: string) => Effect.Effect<void, CommonPassword>
-  }
->()("vatproof/domain/accounts/login/CommonPasswords") {}
-
 /** All clients together have too many attempts in progress. Hashing is slow by design, so their number is limited. */
 export class PasswordsBusy extends Schema.TaggedError<PasswordsBusy>()("PasswordsBusy", {}) {
   override get message() {
@@ -57,6 +46,8 @@ export interface PasswordWork {
 export class Passwords extends Context.Service<
   Passwords,
   {
+    /** Fails if the password is a common one; case is ignored. `field` is its name in the request, by default `password`. */
+    readonly refuseCommon: (password: Redacted.Redacted, field?: string) => Effect.Effect<void, CommonPassword>
     /**
      * Runs an attempt of a client to log in, sign up or change a password. Fails at once with RateLimitExceeded if the client has too
      * many attempts in progress, and with PasswordsBusy if all clients together have too many.

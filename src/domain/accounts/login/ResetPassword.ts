@@ -6,7 +6,7 @@ import { emailKey, isEmailAddress } from "#domain/accounts/email/EmailAddress.ts
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
-import { CommonPasswords, Passwords } from "#domain/accounts/login/Passwords.ts"
+import { Passwords } from "#domain/accounts/login/Passwords.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
 /** `client` is a keyed hash of the client's IP address, for the limit on requests. */
@@ -38,7 +38,6 @@ const answerTime = "500 millis"
 
 const make = Effect.gen(function* () {
   const accounts = yield* AccountStore
-  const commonPasswords = yield* CommonPasswords
   const keyedHash = yield* KeyedHash
   const links = yield* EmailLinks
   const logins = yield* CredentialStore
@@ -85,7 +84,7 @@ const make = Effect.gen(function* () {
    * the address before, also revokes the keys of the account.
    */
   const reset = Effect.fn("ResetPassword.reset")(function* ({ client, password, token }: Reset) {
-    yield* commonPasswords.refuse(password)
+    yield* passwords.refuseCommon(password)
     const { accountId } = yield* find(token, yield* DateTime.now)
     const passwordHash = yield* passwords.attempt(client, ({ hash }) => hash(password))
     yield* accounts

@@ -7,7 +7,7 @@ import { AccountStore, EmailTaken } from "#domain/accounts/AccountStore.ts"
 import { DisposableDomains, DisposableEmail, domainsOf } from "#domain/accounts/email/EmailAddress.ts"
 import { type StoredLogin, CredentialStore } from "#domain/accounts/login/CredentialStore.ts"
 import { EmailLinks } from "#domain/accounts/email/EmailLinks.ts"
-import { CommonPasswords, Passwords, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
+import { Passwords, type PasswordWork } from "#domain/accounts/login/Passwords.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { orTooMany, RateLimiter } from "#domain/callers/RateLimiter.ts"
 
@@ -36,7 +36,6 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const accessTokens = yield* AccessTokens
   const accounts = yield* AccountStore
   const disposable = yield* DisposableDomains
-  const commonPasswords = yield* CommonPasswords
   const links = yield* EmailLinks
   const logins = yield* CredentialStore
   const passwords = yield* Passwords
@@ -90,7 +89,7 @@ const make = Effect.fnUntraced(function* (perDay: number) {
   const attempt = Effect.fnUntraced(function* (signup: Signup, work: PasswordWork) {
     const { browser, client, email, password } = signup
     if (domainsOf(email).some(disposable.has)) return yield* new DisposableEmail({})
-    yield* commonPasswords.refuse(password)
+    yield* passwords.refuseCommon(password)
     const slots = [`signup/${client}`]
     yield* Effect.flatMap(rateLimiter.checkSlots(slots, perDay, window), refuse)
     const refuseTaken = Effect.fnUntraced(function* (existing: Option.Option<StoredLogin>) {

@@ -39,6 +39,7 @@ const stepsOf = Effect.fnUntraced(function* (known: StoredLogin | null, password
       refused: (_client, account) => note(`count ${account ?? "client"}`, undefined)
     }),
     Layer.succeed(Passwords, {
+      refuseCommon: () => Effect.void,
       attempt: (_client, work) =>
         work({
           hash: () => Effect.succeed(Redacted.make("")),
