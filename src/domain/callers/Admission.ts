@@ -1,5 +1,5 @@
 /** Admits calls: identifies the caller, counts the call towards the limit per minute, and checks the quota (rules 12, 40). */
-import { Effect, MutableRef, Predicate } from "effect"
+import { Effect, MutableRef, Predicate, type Result } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type Credential, identify, Identity, refresh } from "#domain/callers/Identity.ts"
 import { makeLruCache } from "#domain/concurrency/LruCache.ts"
@@ -8,10 +8,7 @@ import type { Standing } from "#domain/callers/Standing.ts"
 import { whileOutdated } from "#domain/callers/ReadAgain.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
-/**
- * A call of a client. `standing` (used quota and remaining calls of the minute) is null until the call is counted. It stays set
- * even if the call fails later.
- */
+/** A call while it runs. `standing` (used quota and remaining calls of the minute) is null until the call is counted. */
 export interface Call {
   readonly credential: Credential
   readonly standing: MutableRef.MutableRef<Standing | null>
@@ -25,6 +22,22 @@ export const backgroundCall = (keyId: string): Call => ({
   standing: MutableRef.make<Standing | null>(null),
   counting: "not counted"
 })
+
+/** The result of a client's call, and the caller's standing after it, even if the call failed; null if the call was not counted. */
+export interface Counted<A, E> {
+  readonly result: Result.Result<A, E>
+  readonly standing: Standing | null
+}
+
+/** Runs a call of a client. */
+export const counted = <A, E, R>(
+  credential: Credential,
+  run: (call: Call) => Effect.Effect<A, E, R>
+): Effect.Effect<Counted<A, E>, never, R> =>
+  Effect.suspend(() => {
+    const standing = MutableRef.make<Standing | null>(null)
+    return Effect.map(Effect.result(run({ credential, standing })), (result) => ({ result, standing: MutableRef.get(standing) }))
+  })
 
 /** Maximum number of entries of `refused`, the cache of callers whose last call was refused. */
 const maxRefused = 50_000

@@ -1,5 +1,5 @@
 /** The use cases of validations that may be answered later: submit, read, wait, cancel. */
-import { Clock, Context, DateTime, Duration, Effect, Layer, Option, type Redacted, Result, Schema } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Result, Schema } from "effect"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/pending/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
@@ -31,8 +31,7 @@ export class ValidationNotFound extends Schema.TaggedError<ValidationNotFound>()
  */
 export interface Submission {
   readonly caller: KeyCaller
-  readonly key: Redacted.Redacted
-  readonly request: Omit<ValidationRequest, "credential" | "task">
+  readonly request: Omit<ValidationRequest, "task">
   readonly requestedAt: DateTime.Utc
   readonly expiresIn: Duration.Duration | null
   readonly idempotencyKey: string | null
@@ -104,14 +103,13 @@ const make = Effect.gen(function* () {
 
   /** Stores a task and returns its record. A client that does not wait gets the record that was stored, without reading it. */
   const submitTask = Effect.fnUntraced(function* (submission: Submission, taskId: string, requestHash: string | null) {
-    const { caller, expiresIn, key, request, requestedAt, wait } = submission
+    const { caller, expiresIn, request, requestedAt, wait } = submission
     const expiresAt = DateTime.addDuration(requestedAt, expiresIn ?? expiry.usual)
     const referenceHash = request.reference === null ? null : referenceHashOf(caller.keyId, request.reference)
     const opening = { requestedAt, expiresAt, requestHash, referenceHash }
     const task = { taskId, closingId: closingId(crypto, taskId), opening }
     yield* (yield* TraceLinks).noteSubmission("vatproof.validation_id", taskId)
-    const keyed: ValidationRequest = { ...request, credential: { _tag: "Key", key } }
-    const answer = yield* wait === null ? validate({ ...keyed, task }) : accept(keyed, task)
+    const answer = yield* wait === null ? validate({ ...request, task }) : accept(request, task)
     if (answer === null) yield* signals.wake
     if (answer === null && wait !== null && Duration.isPositive(wait)) return yield* get(caller.keyId, taskId, wait)
     const { requestId } = yield* RequestContext

@@ -1,8 +1,7 @@
-import { DateTime, Duration, Effect, MutableRef, Option, Redacted, Stream } from "effect"
+import { DateTime, Duration, Effect, Option, Redacted, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { KeyCaller } from "#domain/callers/Caller.ts"
-import type { Standing } from "#domain/callers/Standing.ts"
 import { quoted, unchanged } from "#domain/text/CsvText.ts"
 import { type BatchFacts, batchItems, type BatchRecord, type BatchResult } from "#domain/pending/Batch.ts"
 import * as BatchEstimate from "#domain/pending/BatchEstimate.ts"
@@ -16,7 +15,7 @@ import { CurrentKey } from "#http/pipeline/Authentication.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import * as FailureResponses from "#http/pipeline/FailureResponses.ts"
 import * as Errors from "#http/pipeline/Errors.ts"
-import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import { counting } from "#http/pipeline/ResponseHints.ts"
 import { basePath, Site } from "#http/pipeline/SiteSettings.ts"
 import { type BatchResultBody, defaultBatches, defaultResults } from "#http/pending/BatchesApi.ts"
 import type { InvalidUpload } from "#http/pending/BatchItems.ts"
@@ -58,7 +57,6 @@ const makeSubmit = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (prefer: string | undefined, keyHeader: string | undefined, maxAge: MaxAge) {
     const caller = yield* CurrentKey
-    const hints = yield* ResponseHints
     const request = yield* HttpServerRequest.HttpServerRequest
     const idempotencyKey = keyHeader === undefined ? Option.none() : IdempotencyKeyHeader.parse(keyHeader)
     if (keyHeader !== undefined && Option.isNone(idempotencyKey))
@@ -70,9 +68,7 @@ const makeSubmit = Effect.gen(function* () {
     const format = formatOf(request.headers["content-type"])
     if (format === null) return yield* unsupported
     const key = Redacted.make(request.headers["x-api-key"] ?? "")
-    const standing = MutableRef.make<Standing | null>(null)
-    yield* countCall({ credential: { _tag: "Key", key }, standing })
-    MutableRef.set(hints.standing, MutableRef.get(standing))
+    yield* counting({ _tag: "Key", key }, countCall)
     const items = itemsOf(format, request.stream)
     const idempotency = Option.getOrNull(idempotencyKey)
     const client = clientNetwork(request, proxies)

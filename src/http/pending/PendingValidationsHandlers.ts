@@ -65,11 +65,11 @@ export const layer = HttpApiBuilder.group(
         if (Option.isNone(preferred)) return yield* DecodeErrors.respond(Prefer.problem(maxWaitSeconds))
         const preferences = preferred.value
         const mayWait = !preferences.isAsync || Duration.isPositive(preferences.wait)
-        const { isReplayed, record } = yield* counting((standing) =>
+        const key = Redacted.make(sent["x-api-key"] ?? "")
+        const { isReplayed, record } = yield* counting({ _tag: "Key", key }, (call) =>
           submit({
             caller,
-            key: Redacted.make(sent["x-api-key"] ?? ""),
-            request: { standing, ...requestOf(payload) },
+            request: { ...requestOf(payload), ...call },
             requestedAt,
             expiresIn: payload.expires_in === undefined ? null : Duration.seconds(payload.expires_in),
             idempotencyKey: Option.getOrNull(idempotencyKey),

@@ -1,5 +1,7 @@
 /** Data that is collected while a request is served, for its response headers, its log line and its metrics. */
 import { Context, Effect, MutableRef } from "effect"
+import { type Call, counted } from "#domain/callers/Admission.ts"
+import type { Credential } from "#domain/callers/Identity.ts"
 import type { Standing } from "#domain/callers/Standing.ts"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 
@@ -23,17 +25,11 @@ export const ResponseHints = Context.Reference<ResponseHints>("vatproof/http/pip
   defaultValue: makeResponseHints
 })
 
-/**
- * Runs `work`, which counts a call and stores the new usage in `standing`. Then copies this usage to `hints.standing`, for the response
- * headers. `standing` is null until the call is counted. `hints.standing` cannot show this, because the authentication has already set
- * it to the usage before the call.
- */
-export const counting = <A, E, R>(work: (standing: MutableRef.MutableRef<Standing | null>) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(ResponseHints, (hints) => {
-    const standing = MutableRef.make<Standing | null>(null)
-    const note = Effect.sync(() => {
-      const counted = MutableRef.get(standing)
-      if (counted !== null) MutableRef.set(hints.standing, counted)
+/** Runs a call of a client. Notes the caller's standing after it for the response headers, also if the call fails. */
+export const counting = <A, E, R>(credential: Credential, run: (call: Call) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(counted(credential, run), ({ result, standing }) =>
+    Effect.flatMap(ResponseHints, (hints) => {
+      if (standing !== null) MutableRef.set(hints.standing, standing)
+      return Effect.fromResult(result)
     })
-    return Effect.ensuring(work(standing), note)
-  })
+  )

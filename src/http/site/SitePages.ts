@@ -12,7 +12,7 @@ import { type FormOutcome, landingPage } from "#http/site/LandingPage.ts"
 import { prefersPage } from "#http/wire/Negotiation.ts"
 import * as Page from "#http/site/Page.ts"
 import { plansPage } from "#http/site/PlansPage.ts"
-import { ResponseHints } from "#http/pipeline/ResponseHints.ts"
+import { counting } from "#http/pipeline/ResponseHints.ts"
 import { Site, type SiteSettings } from "#http/pipeline/SiteSettings.ts"
 import { statusPage } from "#http/site/StatusPage.ts"
 import { makeSourceStatus } from "#http/system/SystemHandlers.ts"
@@ -105,10 +105,10 @@ const makeValidateForm = Effect.gen(function* () {
       return page({ _tag: "Refused", input, message, isOutage: status === 503 }, status, wait)
     })
     if (request.headers["sec-fetch-site"] === "cross-site") return yield* refuse(foreignForm)
-    const { standing } = yield* ResponseHints
-    const question = { standing, input, requesterVatId: null, reference: null, company: null, maxAge: null }
+    const question = { input, requesterVatId: null, reference: null, company: null, maxAge: null }
     const credential = { _tag: "Address", address: clientNetwork(request, proxies.count) } as const
-    return yield* Effect.matchEffect(validate({ ...question, credential }), {
+    const validated = counting(credential, (call) => validate({ ...question, ...call }))
+    return yield* Effect.matchEffect(validated, {
       onSuccess: (validation) => Effect.succeed(page({ _tag: "Validated", input, validation }, 200)),
       onFailure: (failure) => Effect.flatMap(FailureResponses.problemOf(failure), refuse)
     })

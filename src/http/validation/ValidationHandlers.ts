@@ -5,6 +5,7 @@
 import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { ApiKeyRequired, companyData } from "#domain/receipts/ConfirmationRules.ts"
+import type { Call } from "#domain/callers/Admission.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import { letterOf } from "#domain/receipts/Receipt.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
@@ -37,6 +38,9 @@ const queryOf = (search: HttpServerRequest.ParsedSearchParams["Service"]) => {
   return Result.mapError(decodeQuery(search), (error) => DecodeErrors.fieldErrors("query", error))
 }
 
+/** What a client asks, without its call. */
+type Asked = Omit<ValidationRequest, keyof Call>
+
 /**
  * Creates the handler of requests with an Idempotency-Key (rule 86). The id of the validation is computed from that key. Every response is
  * built from the events of the validation, so repeated requests get equal responses.
@@ -46,22 +50,20 @@ const makeAnswerOnce = Effect.gen(function* () {
   const { countCall } = yield* ValidateVatId
   const { submit } = yield* PendingValidations
 
-  return Effect.fnUntraced(function* (header: string, request: ValidationRequest, matchFormat: "words" | "letters") {
+  return Effect.fnUntraced(function* (header: string, credential: Credential, request: Asked, matchFormat: "words" | "letters") {
     const requestedAt = yield* DateTime.now
-    const { credential } = request
     const idempotencyKey = IdempotencyKeyHeader.parse(header)
     if (credential._tag !== "Key" || Option.isNone(idempotencyKey)) {
-      yield* countCall(request)
+      yield* counting(credential, countCall)
       return Option.isNone(idempotencyKey)
         ? yield* DecodeErrors.respond(IdempotencyKeyHeader.problem())
         : yield* new ApiKeyRequired({ message: "Idempotency-Key needs an API key: get a free one from POST /v1/register" })
     }
     const caller = yield* keyCallerOf(yield* HttpServerRequest.HttpServerRequest)
-    const { isReplayed, record } = yield* counting((standing) =>
+    const { isReplayed, record } = yield* counting(credential, (call) =>
       submit({
         caller,
-        key: credential.key,
-        request: { ...request, standing },
+        request: { ...request, ...call },
         requestedAt,
         expiresIn: null,
         idempotencyKey: idempotencyKey.value,
@@ -89,17 +91,15 @@ export const layer = HttpRouter.use(
       const requestedAt = DateTime.formatIso(DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
       const { vat_id: input = "" } = Context.get(context, HttpRouter.RouteContext).params
       const query = queryOf(Context.get(context, HttpServerRequest.ParsedSearchParams))
-      const { isLive, standing } = Context.get(context, ResponseHints)
+      const { isLive } = Context.get(context, ResponseHints)
       if (Result.isFailure(query)) {
-        return Effect.matchEffect(countCall({ credential, standing }), {
+        return Effect.matchEffect(counting(credential, countCall), {
           onSuccess: () => DecodeErrors.respond(query.failure),
           onFailure: FailureResponses.failureResponse
         })
       }
       const { force_live, match_format = "words", max_age, reference = "", requester_vat_id = "" } = query.success
       const request = {
-        credential,
-        standing,
         input,
         requesterVatId: requester_vat_id === "" ? null : requester_vat_id,
         reference: reference === "" ? null : reference,
@@ -107,8 +107,9 @@ export const layer = HttpRouter.use(
         maxAge: force_live === "true" || force_live === "1" ? 0 : (max_age ?? null)
       }
       const idempotencyKey = Context.get(context, HttpServerRequest.HttpServerRequest).headers["idempotency-key"]
-      if (idempotencyKey !== undefined) return answerOnce(idempotencyKey, request, match_format)
-      return Effect.matchEffect(validate(request), {
+      if (idempotencyKey !== undefined) return answerOnce(idempotencyKey, credential, request, match_format)
+      const validated = counting(credential, (call) => validate({ ...request, ...call }))
+      return Effect.matchEffect(validated, {
         onSuccess: (validation) => {
           if (validation.served === "live") MutableRef.set(isLive, true)
           const { requestId } = Context.get(context, RequestContext)

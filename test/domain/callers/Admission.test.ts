@@ -1,4 +1,4 @@
-import { Effect, Layer, MutableRef } from "effect"
+import { Effect, Layer, MutableRef, Result } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
 import type { AnonymousCaller, Caller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
@@ -98,4 +98,14 @@ it.effect("Admission refuses a call beyond the quota, and reports the caller's u
   assert.containSubset(MutableRef.get(call.standing), { usage: { used: 10 }, window: { remaining: 9 } })
   yield* count(newCall(), caller)
   assert.strictEqual(counted(), 2)
+})
+
+it.effect("a call of a client has a result and the caller's standing after it, even if the call failed", function* () {
+  const { countWork } = yield* admissionAt(10)
+  const { credential } = newCall()
+  const { result, standing } = yield* Admission.counted(credential, (call) => countWork(call, caller))
+  assert.isTrue(Result.isFailure(result))
+  assert.containSubset(standing, { usage: { used: 10 }, window: { remaining: 9 } })
+  const uncounted = yield* Admission.counted(credential, () => Effect.succeed("answer"))
+  assert.deepStrictEqual(uncounted, { result: Result.succeed("answer"), standing: null })
 })
