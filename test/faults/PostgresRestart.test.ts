@@ -6,7 +6,7 @@ import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } fro
 import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import * as EmbeddedPostgres from "#infra/embedded-postgres/EmbeddedPostgres.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import { assertProblem } from "#test/support/Problem.ts"

@@ -3,7 +3,7 @@ import { Effect, Ref, Schema, SchemaIssue, Struct } from "effect"
 import type { Decider } from "#infra/sandbox/FaultDecider.ts"
 import { Fault } from "#infra/sandbox/Fault.ts"
 import { faultsMax, type FaultScript } from "#infra/sandbox/FaultScript.ts"
-import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { magicNumbers } from "#infra/sandbox/MagicNumbers.ts"
 import { initialSettings, Settings } from "#infra/sandbox/Settings.ts"
 import { json, type Reply } from "#infra/sandbox/Simulator.ts"
 
@@ -84,7 +84,7 @@ const patchSettings: Route = (parts, request) =>
   )
 
 const magicTable = {
-  magic_numbers: [...magicNumbers].map(([ending, { meaning }]) => ({ ending, example: vatIdEnding("DE", ending), meaning }))
+  magic_numbers: [...magicNumbers].map(([ending, { meaning }]) => ({ ending, example: `DE100${ending}`, meaning }))
 }
 
 const routes: ReadonlyMap<string, Readonly<Record<string, Route>>> = new Map([

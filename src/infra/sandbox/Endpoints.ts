@@ -11,48 +11,39 @@ export const viesPath = "/taxation_customs/vies/rest-api"
 export const bzstPath = "/app"
 
 /**
- * An endpoint of a simulated source. A `Check` validates a VAT ID: `read` parses the request. A `Probe` reports the state of the
- * source: `error` returns the answer for an error code that a user has scripted. The `TestService` answers from a fixed table and
- * ignores scripted faults.
+ * An endpoint of a simulated source. `read` parses the request and the settings. With `isProbe`, the endpoint reports the state of the
+ * source, and without it, the endpoint validates a VAT ID.
  */
-export type Endpoint =
-  | { readonly _tag: "Check"; readonly source: SourceName; readonly read: (body: string, settings: Settings) => Question }
-  | {
-      readonly _tag: "Probe"
-      readonly source: SourceName
-      readonly answer: (stamp: Stamp, settings: Settings) => Reply
-      readonly error: (stamp: Stamp, code: string) => Reply
-    }
-  | { readonly _tag: "TestService"; readonly source: SourceName; readonly answer: (body: string, stamp: Stamp) => Reply }
+export interface Endpoint {
+  readonly source: SourceName
+  readonly isProbe: boolean
+  readonly read: (body: string, settings: Settings) => Question
+}
 
-const bzstProbe = (answer: (settings: Settings) => Reply): Endpoint => ({
-  _tag: "Probe",
-  source: "bzst",
-  answer: (stamp, settings) => (settings.bzst_available ? answer(settings) : Bzst.statusReply("evatr-0011", stamp)),
-  error: (stamp, code) => Bzst.statusReply(code, stamp)
+const check = (source: SourceName, read: Endpoint["read"]): Endpoint => ({ source, isProbe: false, read })
+
+/** `state` returns the answer for the settings, and `error` the answer for an error code that a user has scripted. */
+const probe = (
+  source: SourceName,
+  state: (settings: Settings) => Reply,
+  error: (code: string, stamp: Stamp) => Reply
+): Endpoint => ({
+  source,
+  isProbe: true,
+  read: (_, settings) => ({
+    target: null,
+    requester: null,
+    vatId: undefined,
+    isAccepted: true,
+    answer: (stamp, code) => (code === undefined ? state(settings) : error(code, stamp))
+  })
 })
 
 /** The endpoints by method and path, e.g. `POST /app/v1/abfrage`. */
-export const endpoints: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
-  [`POST ${viesPath}/check-vat-number`, { _tag: "Check", source: "vies", read: Vies.readCheck }],
-  [`POST ${viesPath}/check-vat-test-service`, { _tag: "TestService", source: "vies", answer: Vies.answerTestService }],
-  [
-    `GET ${viesPath}/check-status`,
-    {
-      _tag: "Probe",
-      source: "vies",
-      answer: (_, settings) => Vies.answerStatus(settings),
-      error: (_, code) => Vies.errorReply(code)
-    }
-  ],
-  [
-    `POST ${bzstPath}/v1/abfrage`,
-    {
-      _tag: "Check",
-      source: "bzst",
-      read: Bzst.readQuery
-    }
-  ],
-  [`GET ${bzstPath}/v1/info/eu_mitgliedstaaten`, bzstProbe(Bzst.answerMemberStates)],
-  [`GET ${bzstPath}/v1/info/statusmeldungen`, bzstProbe(Bzst.answerMessages)]
+export const endpoints: ReadonlyMap<string, Endpoint> = new Map([
+  [`POST ${viesPath}/check-vat-number`, check("vies", Vies.readCheck)],
+  [`GET ${viesPath}/check-status`, probe("vies", Vies.answerStatus, Vies.errorReply)],
+  [`POST ${bzstPath}/v1/abfrage`, check("bzst", Bzst.readQuery)],
+  [`GET ${bzstPath}/v1/info/eu_mitgliedstaaten`, probe("bzst", Bzst.answerMemberStates, Bzst.statusReply)],
+  [`GET ${bzstPath}/v1/info/statusmeldungen`, probe("bzst", Bzst.answerMessages, Bzst.statusReply)]
 ])

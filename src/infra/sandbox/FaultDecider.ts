@@ -1,6 +1,6 @@
 /**
- * Decides how a simulated source behaves when a client validates a VAT ID (a check). Precedence: scripted fault, invalid request,
- * settings, magic number, register.
+ * Decides how a simulated source behaves for a call. Precedence: scripted fault, invalid request, settings, magic number, register. A
+ * probe, which asks for the state of the source, depends on faults and settings alone.
  */
 import { Effect } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
@@ -11,7 +11,7 @@ import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import type { Question } from "#infra/sandbox/Simulator.ts"
 
-/** The behaviour for a check, and the rule that decided it. */
+/** The behaviour for a call, and the rule that decided it. */
 export interface Decision {
   readonly by: DecidedBy
   readonly behaviour: Behaviour
@@ -44,10 +44,11 @@ export const make = (script: FaultScript) =>
     }
 
     return {
-      decide: (source: SourceName, question: Question, settings: Settings): Decision => {
+      decide: (source: SourceName, probe: boolean, question: Question, settings: Settings): Decision => {
         const memberState = question.vatId?.memberState.prefix
-        const scripted = script.next({ source, probe: false, memberState, vatId: question.vatId?.value })
+        const scripted = script.next({ source, probe, memberState, vatId: question.vatId?.value })
         if (scripted !== undefined) return { by: "script", behaviour: scripted }
+        if (probe) return { by: "settings", behaviour: source === "bzst" ? { code: bzstSetting(settings, undefined) } : {} }
         if (!question.isAccepted) return { by: "request", behaviour: {} }
         const code = source === "vies" ? viesSetting(settings, memberState) : bzstSetting(settings, memberState)
         return code === undefined ? ofMagicNumber(source, question) : { by: "settings", behaviour: { code } }

@@ -11,44 +11,24 @@ import { type Call, Observer } from "#infra/sandbox/Observer.ts"
 import { json, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
 import * as FaultyResponse from "#infra/sandbox/FaultyResponse.ts"
 
-type EndpointOf<Tag extends Endpoints.Endpoint["_tag"]> = Extract<Endpoints.Endpoint, { readonly _tag: Tag }>
-
-/** A request to one endpoint. `name` is the endpoint's name for the observer. */
-interface Visit {
-  readonly response: ServerResponse
-  readonly name: string
-  readonly body: string
-}
-
 /** Returns the handler of a request. Its effect ends when the answer is sent or the client has disconnected. */
 export const make = Effect.fnUntraced(function* (parts: Control.Parts) {
   const observe = yield* Observer
 
-  const check = Effect.fnUntraced(function* ({ response, name, body }: Visit, { source, read }: EndpointOf<"Check">) {
+  const simulate = Effect.fnUntraced(function* (
+    response: ServerResponse,
+    name: string,
+    body: string,
+    { isProbe, read, source }: Endpoints.Endpoint
+  ) {
     const settings = yield* Ref.get(parts.settings)
     const question = read(body, settings)
-    const { target: vatId, requester } = question
-    const call = yield* observe({ source, endpoint: name, probe: false, vatId, requester })
-    const { by, behaviour } = parts.decider.decide(source, question, settings)
+    const { requester, target: vatId } = question
+    const call = yield* observe({ source, endpoint: name, probe: isProbe, vatId, requester })
+    const { behaviour, by } = parts.decider.decide(source, isProbe, question, settings)
     const right = question.answer(yield* newStamp, behaviour.code)
     call.decide(by, FaultyResponse.brokenOutcome(behaviour) ?? right.outcome)
-    yield* noted(response, call, after(settings.latency_ms, carryOut(response, behaviour, right)))
-  })
-
-  const probe = Effect.fnUntraced(function* ({ response, name }: Visit, { source, answer, error }: EndpointOf<"Probe">) {
-    const call = yield* observe({ ...noTarget, source, endpoint: name })
-    const scripted = parts.script.next({ source, probe: true, memberState: undefined, vatId: undefined })
-    const stamp = yield* newStamp
-    const right = scripted?.code === undefined ? answer(stamp, yield* Ref.get(parts.settings)) : error(stamp, scripted.code)
-    call.decide(scripted === undefined ? "settings" : "script", FaultyResponse.brokenOutcome(scripted ?? {}) ?? right.outcome)
-    yield* noted(response, call, carryOut(response, scripted ?? {}, right))
-  })
-
-  const testService = Effect.fnUntraced(function* (visit: Visit, { source, answer }: EndpointOf<"TestService">) {
-    const call = yield* observe({ ...noTarget, source, endpoint: visit.name })
-    const reply = answer(visit.body, yield* newStamp)
-    call.decide("request", reply.outcome)
-    yield* noted(visit.response, call, FaultyResponse.send(visit.response, reply))
+    yield* noted(response, call, after(isProbe ? 0 : settings.latency_ms, carryOut(response, behaviour, right)))
   })
 
   const serve = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
@@ -58,11 +38,8 @@ export const make = Effect.fnUntraced(function* (parts: Control.Parts) {
     const method = request.method ?? "GET"
     const url = URL.parse(request.url ?? "/", "http://sandbox")
     const path = url?.pathname ?? "/"
-    const visit = { response, name: `${method} ${path.split("/").at(-1)}`, body }
     const endpoint = Endpoints.endpoints.get(`${method} ${path}`)
-    if (endpoint?._tag === "Check") return yield* check(visit, endpoint)
-    if (endpoint?._tag === "Probe") return yield* probe(visit, endpoint)
-    if (endpoint?._tag === "TestService") return yield* testService(visit, endpoint)
+    if (endpoint !== undefined) return yield* simulate(response, `${method} ${path.split("/").at(-1)}`, body, endpoint)
     const reply = yield* Control.answer(parts, { method, path, body }, [...Endpoints.endpoints.keys()])
     yield* FaultyResponse.send(response, reply)
   })
@@ -77,9 +54,6 @@ export const make = Effect.fnUntraced(function* (parts: Control.Parts) {
       )
     )
 })
-
-/** The arrival of a call that has no VAT ID, such as a probe. */
-const noTarget = { probe: true, vatId: null, requester: null } as const
 
 const tooLarge = json(413, "TOO_LARGE", {
   error: { code: "TOO_LARGE", message: `The request body exceeds ${FaultyResponse.bodyBytesMax} bytes` }

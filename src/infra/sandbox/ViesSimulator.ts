@@ -5,7 +5,7 @@
 import { DateTime, Option, Result, Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
-import { magicOf, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
+import { magicOf } from "#infra/sandbox/MagicNumbers.ts"
 import { addressOf, companyOf, sameText, type Company } from "#infra/sandbox/Register.ts"
 import type { Settings } from "#infra/sandbox/Settings.ts"
 import { json, type Question, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
@@ -162,27 +162,6 @@ const registeredPart = (part: Part, company: Company): string | undefined => {
 }
 
 const isoOf = (stamp: Stamp): string => DateTime.formatIso(DateTime.makeUnsafe(Number(stamp.nanos / 1_000_000n)))
-
-/** Answers `POST /check-vat-test-service`: the number alone decides, whatever the country. The answer has no `trader…` fields. */
-export const answerTestService = (body: string, stamp: Stamp): Reply =>
-  Option.match(decode(body), {
-    onNone: () => errorReply("VOW-ERR-1"),
-    onSome: ({ countryCode, vatNumber }) => {
-      if (!countryCode || !vatNumber) return errorReply("VOW-ERR-11")
-      const code = viesTestNumbers.get(vatNumber) ?? "INVALID_INPUT"
-      if (code !== "VALID" && code !== "INVALID") return errorReply(code)
-      const valid = code === "VALID"
-      return json(200, code, {
-        countryCode,
-        vatNumber,
-        requestDate: isoOf(stamp),
-        valid,
-        requestIdentifier: "",
-        name: valid ? "John Doe" : undisclosed,
-        address: valid ? "123 Main St, Anytown, UK" : undisclosed
-      })
-    }
-  })
 
 /** Answers `GET /check-status`. */
 export const answerStatus = (settings: Settings): Reply =>

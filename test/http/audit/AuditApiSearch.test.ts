@@ -1,6 +1,6 @@
 import { DateTime, Effect, Schema } from "effect"
 import { prefixOf } from "#domain/accounts/ApiKey.ts"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { businessCaller, eventsIn, typesOf } from "#test/support/AuditedCaller.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
 import { texts } from "#test/support/Batches.ts"

@@ -1,5 +1,5 @@
 import { DateTime, Effect } from "effect"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { newPaidKey } from "#test/support/PaidKey.ts"
 import * as People from "#test/support/People.ts"
 import { assertProblem } from "#test/support/Problem.ts"

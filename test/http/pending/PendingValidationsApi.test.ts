@@ -1,7 +1,7 @@
 import { Effect, Fiber, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#test/support/Sandbox.ts"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
 import { command } from "#test/support/CommandLine.ts"
 import { newPaidKey } from "#test/support/PaidKey.ts"

@@ -1,6 +1,6 @@
 /** The history equals the sandbox's record of calls, to the call. */
 import { Effect, Schema } from "effect"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { command } from "#test/support/CommandLine.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assertProblem } from "#test/support/Problem.ts"

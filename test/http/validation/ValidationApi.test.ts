@@ -1,6 +1,6 @@
 import { Effect, Fiber, Predicate, Schedule, Schema } from "effect"
 import { Sandbox } from "#test/support/Sandbox.ts"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"

@@ -1,7 +1,7 @@
 /** Changes of keys and plans during a call to a source. */
 import { Effect, Fiber, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { confirm } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"

@@ -1,6 +1,6 @@
 import { Effect, Schedule, Schema } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { muster, newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"

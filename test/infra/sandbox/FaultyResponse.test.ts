@@ -1,6 +1,7 @@
 import { connect } from "node:net"
 import { Clock, Effect, Fiber, Result, Schema } from "effect"
-import { magicNumbers, vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { magicNumbers } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import * as Sandbox from "#test/support/Sandbox.ts"
 import { hugeBytes } from "#infra/sandbox/FaultyResponse.ts"
 import { assert, layer } from "#test/support/Test.ts"

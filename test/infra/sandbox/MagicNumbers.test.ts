@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { memberStates } from "#domain/vat/MemberStates.ts"
 import { parse } from "#domain/vat/VatId.ts"
-import { magicNumbers, magicOf, vatIdEnding, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
+import { magicNumbers, magicOf, viesTestNumbers } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { statusMessages } from "#infra/sandbox/StatusMessages.ts"
 
 const magicOfText = (vatId: string) => magicOf(Result.getOrThrow(parse(vatId)))

@@ -1,6 +1,6 @@
 import { Effect, Exit, Fiber } from "effect"
 import { connect } from "node:net"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto"
 import { parse, type VatId } from "#domain/vat/VatId.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
+import { httpStatusOf } from "#infra/sandbox/StatusMessages.ts"
 import * as SourceTelemetry from "#infra/sources/SourceTelemetry.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
 import { bzstAnswer, bzstClock, bzstStatus } from "#test/support/RecordedAnswers.ts"
@@ -157,10 +158,10 @@ describe("a query to the BZSt", () => {
 
 layer(parts)("an answer of the BZSt", (it) => {
   // The HTTP status does not matter: the BZSt's documents contradict each other, and proxies may change it.
-  const https = (http: number | null) => new Set([http ?? 200, 200, 400, 403, 404, 500])
-  for (const [status, { http, outcome }] of evatrStatuses) {
+  const https = (status: string) => new Set([httpStatusOf(status), 200, 400, 403, 404, 500])
+  for (const [status, { outcome }] of evatrStatuses) {
     it.effect(`has the outcome of its status ${status}, with any HTTP status`, function* () {
-      for (const httpStatus of https(http)) {
+      for (const httpStatus of https(status)) {
         const result = yield* Effect.result(askAgainst(plain, StandIn.answer(httpStatus, bzstStatus(status))))
         if (typeof outcome === "string") {
           const answer = yield* Effect.fromResult(result)

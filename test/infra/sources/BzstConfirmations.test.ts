@@ -7,6 +7,7 @@ import { parse } from "#domain/vat/VatId.ts"
 import * as Bzst from "#infra/sources/Bzst.ts"
 import * as BzstConfirmations from "#infra/sources/BzstConfirmations.ts"
 import { evatrStatuses } from "#infra/sources/EvatrStatus.ts"
+import { httpStatusOf } from "#infra/sandbox/StatusMessages.ts"
 import * as ResilientSources from "#infra/sources/ResilientSources.ts"
 import * as Vies from "#infra/sources/Vies.ts"
 import * as SourceHttp from "#infra/sources/SourceHttp.ts"
@@ -42,8 +43,8 @@ const noLetters = { name: null, street: null, zip: null, city: null }
 
 /** One status code for each reason of an outage. EvatrStatus.test.ts tests the outcome of every status code. */
 const outages = ["evatr-0001", "evatr-0008", "evatr-0011", "evatr-2007"].map((status) => {
-  const { http, meaning, outcome } = Option.getOrThrow(Option.fromNullishOr(evatrStatuses.get(status)))
-  return { status, http: http ?? 400, meaning, reason: typeof outcome === "string" ? outcome : outcome.reason }
+  const { meaning, outcome } = Option.getOrThrow(Option.fromNullishOr(evatrStatuses.get(status)))
+  return { status, http: httpStatusOf(status), meaning, reason: typeof outcome === "string" ? outcome : outcome.reason }
 })
 
 const own = fresh(parts)

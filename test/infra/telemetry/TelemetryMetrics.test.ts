@@ -1,7 +1,7 @@
 /** The metrics for Prometheus and for a collector have conventional names and units, few series and no personal data. */
 import { Context, Effect, Layer, Schedule } from "effect"
 import { HttpClient } from "effect/http"
-import { vatIdEnding } from "#infra/sandbox/MagicNumbers.ts"
+import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { Collector, settingsFor } from "#test/support/Collector.ts"
 import { merged } from "#infra/workers/WorkersAdmin.ts"
 import * as Promtool from "#test/support/Promtool.ts"
