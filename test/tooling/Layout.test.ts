@@ -15,6 +15,7 @@ const isTypeScript = (path: string) => path.endsWith(".ts")
 
 const source = filesIn("src").filter(isTypeScript)
 const tests = filesIn("test").filter(isTypeScript)
+const clients = filesIn("clients").filter(isTypeScript)
 
 /** Matches files of test/ that have no counterpart in src/, and the table of attacks, which concerns several parts of the audit. */
 const unmirrored = /^test\/(?:(?:support|faults|benchmarks|tooling)\/|events\/log\/verify\/AuditAttacks\.test\.ts$)/u
@@ -71,8 +72,8 @@ describe("the layout of the repository", () => {
     assert.sameMembers(foldersInCycles(planted).slice(), ["domain/vat", "domain/callers", "domain/kernel"])
   })
 
-  it.each(Object.keys(seen))("passes every source and test file to %s", (tool) => {
-    const missed = [...source, ...tests].filter((path) => !seen[tool]?.has(path))
+  it.each(Object.keys(seen))("passes every source, test and client file to %s", (tool) => {
+    const missed = [...source, ...tests, ...clients].filter((path) => !seen[tool]?.has(path))
     assert.deepStrictEqual(missed, [])
   })
 })
