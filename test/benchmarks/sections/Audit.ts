@@ -1,13 +1,13 @@
 /** Durations of audits: verification of a log, its export, verification of the export, and single proofs. */
 import { Array as Arr, Clock, Effect, FileSystem, Layer, Option, type Redacted } from "effect"
 import { logCatalogue } from "#app/layers/LogCatalogue.ts"
+import { projections } from "#app/layers/Storage.ts"
 import * as DatabaseAudit from "#events/log/verify/DatabaseAudit.ts"
 import * as ExportAudit from "#events/log/export/ExportAudit.ts"
 import * as LogExport from "#events/log/export/LogExport.ts"
 import * as EventProofs from "#events/log/notary/EventProofs.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import { LogSigner } from "#events/log/notary/LogSigner.ts"
-import * as EventIndex from "#events/audit/EventIndex.ts"
 import { Projections } from "#events/log/projections/Projections.ts"
 import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
 import { BenchOptions } from "#test/benchmarks/BenchOptions.ts"
@@ -63,9 +63,9 @@ const prove = Effect.fnUntraced(function* (events: number) {
 
 const progress = () => Effect.void
 
-/** Appends events, and waits until they are signed and in the index of events. */
+/** Appends events, and waits until they are signed and in all projections. */
 const fill = Effect.fnUntraced(function* (url: Redacted.Redacted, events: number) {
-  yield* Layer.build(Layer.fresh(Layer.merge(SignedLog.notaryOf(keys), Projections.layer([EventIndex.definition]))))
+  yield* Layer.build(Layer.fresh(Layer.merge(SignedLog.notaryOf(keys), Projections.layer(projections))))
   yield* LogDatabase.fill(url, { events, keys: Math.ceil(events / 100), vatIds: Math.ceil(events / 10) })
   yield* Settled.wait(url)
 }, Effect.scoped)

@@ -25,9 +25,9 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const findWithDocuments = SqlSchema.findAll({
     Request: Schema.Struct({ from: Schema.Int, to: Schema.Int, types: Schema.Array(Schema.String) }),
     Result: StoredEvent,
-    execute: ({ from, to, types }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events e
+    execute: ({ from, to, types }) => sql`SELECT ${sql.literal(StoredEvent.columns)} FROM vatproof.events
       WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} AND (strpos(data, '"personal_sha256":') > 0 OR starts_with(type, 'PersonalData') OR type = ANY (${sqlArray(types, elementType.text)})
-        OR EXISTS (SELECT FROM vatproof.personal_documents p WHERE p.log_id = ${logId} AND p.position = e.position)) ORDER BY position`
+        OR position IN (SELECT position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${from} AND position < ${to})) ORDER BY position`
   })
 
   const findHead = SqlSchema.findOne({

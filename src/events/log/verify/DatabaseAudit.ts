@@ -89,8 +89,6 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
   )
   let [checkpointCount, found, examined] = [0, 0, 0]
 
-  const readSection = yield* makeReadSection({ end, isFast, signed })
-
   /**
    * Compares the next `sectionSize` events with the stored tree, the checkpoints and the personal documents. Returns false if the
    * database lacks more than half of the events that were examined so far.
@@ -116,19 +114,20 @@ export const run = Effect.fn("DatabaseAudit.run")(function* ({
 
   // Stops if more than half of the examined events are missing. A forged checkpoint, or a forged row in `vatproof.logs`, can state
   // so many events that the loop would never end.
-  yield* Stream.fromIterable(sectionStarts(end)).pipe(
-    Stream.mapEffect(readSection, { concurrency: readAhead }),
+  const sections = Stream.fromIterable(sectionStarts(end)).pipe(
+    Stream.mapEffect(yield* makeReadSection({ end, isFast, signed }), { concurrency: readAhead }),
     Stream.mapEffect(examine),
     Stream.takeWhile((isMostlyThere) => isMostlyThere),
     Stream.runDrain
   )
+  const [, ofProjections] = yield* Effect.all([sections, ProjectionAudit.run(Findings.make())], { concurrency: 2 })
   if (examined < end) yield* reportRest(examined, end, open, findings)
   const { leavesAreSigned } = checkpoints.conclude(check)
   const wrongTiles = yield* upperTiles.finish
   if (leavesAreSigned) for (const tile of wrongTiles) findings.add(null, `the stored tree is wrong in tile ${tile}`)
   documents.conclude(end, yield* reads.head)
   yield* compareTables(reads, end, findings)
-  yield* ProjectionAudit.run(findings)
+  findings.addAll(ofProjections)
   yield* SchemaAudit.run(schema, findings)
   return {
     events: head,

@@ -29,6 +29,8 @@ export interface Findings {
   readonly add: (position: number | null, message: string) => void
   readonly addRow: (place: RowPlace, message: string) => void
   readonly missing: (position: number) => void
+  /** Adds the findings of a part of the verification that ran beside this one. */
+  readonly addAll: (others: Findings) => void
   readonly list: () => ReadonlyArray<Finding>
   readonly count: () => number
 }
@@ -60,6 +62,11 @@ export const make = (): Findings => {
     missing: (position) => {
       if (gap?.to !== position) closeGap()
       gap = { from: gap?.from ?? position, to: position + 1 }
+    },
+    addAll: (others) => {
+      const keptByOthers = others.list()
+      keptByOthers.forEach(keep)
+      count += others.count() - keptByOthers.length
     },
     list: () => {
       closeGap()

@@ -114,7 +114,7 @@ const compareTable = Effect.fnUntraced(function* (table: TableProjection, head: 
   report(yield* findWrong(differences(table, derivedRows(0, 0), elsewhere)))
 })
 
-/** Compares all tables and adds the differences to the findings. */
+/** Compares all tables, adds the differences to the findings, and returns these. */
 export const run = Effect.fn("ProjectionAudit.run")(function* (
   findings: Findings,
   isMeant: (table: string) => boolean = () => true
@@ -143,6 +143,7 @@ export const run = Effect.fn("ProjectionAudit.run")(function* (
     sql.withTransaction,
     Effect.catchTags({ SqlError: QueryPolicy.refused, SchemaError: Effect.die, NoSuchElementError: Effect.die })
   )
+  return findings
 })
 
 const causeOf = (error: SqlError | Schema.SchemaError) =>
