@@ -204,7 +204,7 @@ layer(layerSigned(settings), { excludeTestServices: true })("`vatproof personal-
         ]
       })
       const table = yield* service.get(`/v1/batches/${batch_id}/results`, { key: apiKey, headers: { accept: "text/csv" } })
-      assert.match(table.text, /^custom_id,vat_id,[a-z_,]*,reference\r\n,"EL100440180","final",/u)
+      assert.match(table.text, /^custom_id,vat_id,[a-z_,]*,receipt_id\r\n,"EL100440180","final",/u)
       yield* command("personal-data", "erase", email, ...why)
       assert.deepStrictEqual(occurrences(yield* dump), [])
     }

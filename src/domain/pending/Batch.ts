@@ -51,7 +51,7 @@ export type BatchQuestions = typeof BatchQuestions.Type
 
 /**
  * The caller's ids of the items of a chunk, the text of the items without a readable VAT ID, and the cells of additional columns of a CSV
- * file. Only the first chunk of the file has `columns`, the names of these columns. `details` has the requester and reference of each item.
+ * file. Only the first chunk of the file has `columns`, the names of these columns. `details` has the requester, company data and reference of each item.
  */
 export const BatchItemsDocument = Schema.Struct({
   custom_ids: Schema.Array(Schema.String),
@@ -156,6 +156,8 @@ export interface BatchResult {
   readonly status: "pending" | "final" | "expired" | "cancelled" | "invalid_format"
   readonly answer: CachedAnswer | null
   readonly consultationNumber: string | null
+  /** The receipt of a qualified confirmation, if one was requested. */
+  readonly receiptId: string | null
   readonly isCached: boolean
   readonly lastFailure: LastFailure | null
 }

@@ -1,6 +1,6 @@
 /**
  * Groups the items of an upload into chunks while they arrive. Of earlier items, only the VAT IDs and digests of their questions stay in
- * memory, to find duplicates. Items with the same VAT ID and different requesters are no duplicates.
+ * memory, to find duplicates. Items with the same VAT ID and different requesters or company data are no duplicates.
  */
 import { Result } from "effect"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"

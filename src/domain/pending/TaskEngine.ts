@@ -64,14 +64,14 @@ const makeAttempt = Effect.gen(function* () {
   const keyedHash = yield* KeyedHash
   const queue = yield* TaskQueue
   const bzstPacing = yield* BzstPacing.make
+  const inTurn = yield* BzstPacing.makeInTurn
   const { validate } = yield* ValidateVatId
 
   const answer = Effect.fnUntraced(function* (
     task: ClaimedTask,
-    accepted: AcceptedTask
+    { keyId, vatId }: AcceptedTask,
+    request: NonNullable<AcceptedTask["request"]>
   ): Effect.fn.Return<Outcome, ValidationFailure> {
-    const { keyId, request, vatId } = accepted
-    if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
     yield* identity.refreshKeyId(keyId)
     const isForBzst = request.company !== null || vatId.startsWith("DE")
     // The question is a key in the table of rate limits. It has a keyed hash of the company data, so that the table does not
@@ -99,7 +99,12 @@ const makeAttempt = Effect.gen(function* () {
     const end = (reason: "key_revoked" | "not_allowed" | "requested") =>
       Effect.as(queue.close(task.taskId, accepted, reason), closed)
     if (task.isCancelled) return yield* end("requested")
-    return yield* answer(task, accepted).pipe(
+    const { request } = accepted
+    if (request === null) return yield* Effect.as(queue.close(task.taskId, accepted, "erased"), closed)
+    const answers = answer(task, accepted, request)
+    return yield* (
+      request.company === null ? answers : inTurn(request.requesterVatId ?? "", answers, (wait) => waits(wait, null))
+    ).pipe(
       Effect.catchTags({
         AlreadyRecorded: () => Effect.succeed(closed),
         ConfirmationRefusal: () => Effect.succeed(closed),

@@ -2,6 +2,7 @@
 import { Array as Arr, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { batchItems, BatchItemsAccepted, BatchItemsCancelled, type BatchResult } from "#domain/pending/Batch.ts"
+import { ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
 import { ValidationState } from "#domain/validation/ValidationTask.ts"
@@ -19,6 +20,7 @@ const retryFor = "3 seconds"
 
 const decodeItems = EventTypes.decoder(BatchItemsAccepted)
 const decodeItemsDocument = EventTypes.documentDecoder(BatchItemsAccepted)
+const decodeIssued = EventTypes.decoder(ReceiptIssued)
 const decodeVerified = EventTypes.decoder(VatIdVerified)
 
 const Task = Schema.Struct({
@@ -47,6 +49,18 @@ const makeQueries = Effect.map(SqlClient.SqlClient, (sql) => ({
   })
 }))
 
+/** Returns the answer in an event, and the position of the event with the answer that it repeats. */
+const answerIn = Effect.fnUntraced(function* (event: StoredEvent) {
+  if (event.type === ReceiptIssued.type) {
+    const { answer, receipt } = yield* decodeIssued(event.data)
+    return { event, facts: answer, position: null, isCached: false, consultationNumber: null, receiptId: receipt.receipt_id }
+  }
+  const data = yield* decodeVerified(event.data)
+  const consultationNumber = data.answer?.consultation_number ?? null
+  const isCached = data.served !== "live"
+  return { event, facts: data, position: data.answer_position, isCached, consultationNumber, receiptId: null }
+})
+
 /** Creates a function that returns the answers in events by position. An event that repeats a cached answer names the event with the answer. */
 const makeAnswers = Effect.gen(function* () {
   const events = yield* TaskEvents.make
@@ -54,18 +68,17 @@ const makeAnswers = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (closings: ReadonlyArray<StoredEvent>) {
     const answers = yield* Effect.forEach(
-      closings.filter(({ type }) => type === VatIdVerified.type),
-      (event) => Effect.map(decodeVerified(event.data), (data) => ({ event, data }))
+      closings.filter(({ type }) => type === VatIdVerified.type || type === ReceiptIssued.type),
+      answerIn
     )
-    const holders = yield* events.at(answers.map(({ data, event }) => BigInt(data.answer_position ?? event.position)))
+    const holders = yield* events.at(answers.map(({ event, position }) => BigInt(position ?? event.position)))
     const documents = yield* documentsOf(holders)
     return new Map(
-      yield* Effect.forEach(answers, ({ data, event }, index) => {
+      yield* Effect.forEach(answers, ({ event, facts, ...more }, index) => {
         const holder = holders[index] ?? event
         return Effect.map(namesIn(holder, documents.get(holder.position) ?? null), (names) => {
-          const { answer, answered_at, served, source, valid } = data
-          const consultationNumber = answer?.consultation_number ?? null
-          return [event.position, { answer: { source, valid, answered_at, ...names }, consultationNumber, served }] as const
+          const { answered_at, source, valid } = facts
+          return [event.position, { answer: { source, valid, answered_at, ...names }, ...more }] as const
         })
       })
     )
@@ -130,11 +143,10 @@ export const make = Effect.gen(function* () {
       if (vatId === null || task === undefined) return { ...noResult, ...own, vatId: input, status: "invalid_format" }
       const closing = task.closed_by === null ? undefined : answers.get(Number(task.closed_by))
       const lastFailure = task.state === "pending" ? failureOf(task.failure) : null
-      const isCached = closing !== undefined && closing.served !== "live"
-      const { answer, consultationNumber } = closing ?? noResult
-      return { ...own, vatId, status: task.state, answer, consultationNumber, isCached, lastFailure }
+      const { answer, consultationNumber, isCached, receiptId } = closing ?? noResult
+      return { ...own, vatId, status: task.state, answer, consultationNumber, isCached, lastFailure, receiptId }
     })
   })
 })
 
-const noResult = { answer: null, consultationNumber: null, isCached: false, lastFailure: null }
+const noResult = { answer: null, consultationNumber: null, isCached: false, lastFailure: null, receiptId: null }

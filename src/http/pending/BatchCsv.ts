@@ -1,5 +1,6 @@
 /** Reads batches as CSV (RFC 4180). Additional columns are stored with the items and returned with the results. */
 import { Result } from "effect"
+import { companyFields } from "#http/validation/ValidationApi.ts"
 import { done, invalid, Item, type MakeReader } from "#http/pending/BatchItems.ts"
 
 /** Returns the cells of a row. A failure describes the syntax error. */
@@ -19,11 +20,14 @@ const cellsOf = (text: string, delimiter: string): Result.Result<ReadonlyArray<s
   }
 }
 
-const fields: ReadonlySet<string> = new Set(Object.keys(Item.fields))
-
-/** The columns of an upload: those of the fields of an item, and all others. */
+/**
+ * The columns of an upload: those of the fields of an item, and all others. Company data without a column for the requester is not meant for
+ * a confirmation.
+ */
 const columnsOf = (names: ReadonlyArray<string>) => {
   const known = names.map((name) => name.trim().toLowerCase())
+  const isPlain = !known.includes("requester_vat_id")
+  const fields = new Set(Object.keys(Item.fields).filter((name) => !(isPlain && name in companyFields)))
   const own = known.filter((name) => fields.has(name))
   const isComplete = own.includes("custom_id") && own.includes("vat_id") && new Set(own).size === own.length
   const itemOf = (cells: ReadonlyArray<string>) =>

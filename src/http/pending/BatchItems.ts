@@ -3,7 +3,7 @@ import { Option, Result, Schema } from "effect"
 import { batchItems, type BatchItem } from "#domain/pending/Batch.ts"
 import { plainText } from "#domain/text/PlainText.ts"
 import { documentOf } from "#domain/validation/ValidationTask.ts"
-import { requesterVatId } from "#http/validation/ValidationApi.ts"
+import { companyFields, companyOf, requesterVatId } from "#http/validation/ValidationApi.ts"
 
 export const Item = Schema.Struct({
   custom_id: plainText({ min: 1, max: 100 }).annotate({
@@ -16,6 +16,7 @@ export const Item = Schema.Struct({
     examples: ["DE123456789"]
   }),
   requester_vat_id: requesterVatId,
+  ...companyFields,
   reference: Schema.optionalKey(
     plainText({ min: 0, max: 100 }).annotate({ description: "Your own invoice or order number, returned with the result" })
   )
@@ -66,8 +67,8 @@ export const makeItems = () => {
     const number = lines.size + 1
     const item = decodeItem(value)
     if (Result.isFailure(item)) return invalid(line, `Item ${number}: ${item.failure.message.replaceAll(/\s+/gu, " ")}`)
-    const { custom_id: customId, reference = "", requester_vat_id = "", vat_id: input } = item.success
-    const details = documentOf(requester_vat_id || null, null, reference || null)
+    const { custom_id: customId, reference = "", requester_vat_id = "", vat_id: input, ...sent } = item.success
+    const details = documentOf(requester_vat_id || null, companyOf(sent), reference || null)
     const earlier = lines.get(customId)
     if (earlier !== undefined) return invalid(line, `Item ${number}: the item on line ${earlier} has the same custom_id`)
     if (number > batchItems.max) return invalid(line, `The upload has more than ${batchItems.max} items, the maximum of a batch`)

@@ -63,6 +63,9 @@ const BatchResult = Schema.Struct({
   consultation_number: Schema.optionalKey(
     Schema.NullOr(Schema.String).annotate({ description: "As in GET /v1/validate/{vat_id}. Absent without an answer" })
   ),
+  receipt_id: Schema.optionalKey(
+    Schema.String.annotate({ description: "The receipt of the item's qualified confirmation; absent without one" })
+  ),
   last_failure: Schema.optionalKey(
     Schema.NullOr(Schema.Struct({ source: Schema.NullOr(Schema.String), code: Schema.String })).annotate({
       description: "Failure of the last attempt; null before the first attempt. Absent unless the status is pending"
@@ -134,7 +137,8 @@ const submit = HttpApiEndpoint.post("submit", "/v1/batches", {
     description:
       "Accepts 1 to 50,000 items, at most 20 MiB, and 2 KiB per item. The batch is accepted or rejected as a whole; an error names the line and the problem. Each `custom_id` occurs once. A malformed VAT ID " +
       "does not reject the batch: its item gets the result `invalid_format`. A VAT ID that occurs several times is validated and charged once. The batch counts as one " +
-      "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota. With `max_age` no item gets an older cached or stale answer.",
+      "request in the minute; each answered item is charged as one validation. Items stay pending for up to 35 days, so a batch continues after an outage or with a new quota. With `max_age` no item gets an older cached or stale answer. " +
+      "An item with company data is a qualified confirmation by the rules of GET /v1/validate/{vat_id}. The BZSt gets one at a time for each requester, and none between 23:00 and 05:00 German time.",
     transform: numberParameters({ max_age: MaxAge })
   })
 )

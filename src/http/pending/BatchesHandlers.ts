@@ -245,7 +245,7 @@ const statusOf = (isOpen: boolean, isPaused: boolean, isCancelled: boolean) => {
   return isPaused ? "paused" : isOpen ? "running" : "finished"
 }
 
-const bodyOf = ({ answer, consultationNumber, isCached, status, ...result }: BatchResult): BatchResultBody => ({
+const bodyOf = ({ answer, consultationNumber, isCached, receiptId, status, ...result }: BatchResult): BatchResultBody => ({
   custom_id: result.customId,
   vat_id: result.vatId,
   ...referenceIn(result.reference),
@@ -258,7 +258,8 @@ const bodyOf = ({ answer, consultationNumber, isCached, status, ...result }: Bat
         company_address: answer.company_address,
         source: isCached ? ("cache" as const) : answer.source,
         source_timestamp: DateTime.formatIso(answer.answered_at),
-        consultation_number: consultationNumber
+        consultation_number: consultationNumber,
+        ...(receiptId === null ? {} : { receipt_id: receiptId })
       }),
   ...(status === "pending" ? { last_failure: result.lastFailure } : {})
 })
@@ -274,7 +275,8 @@ const columns = [
   "source_timestamp",
   "last_failure",
   "consultation_number",
-  "reference"
+  "reference",
+  "receipt_id"
 ] as const
 
 /** Returns the row of a result. The cells of additional columns are the caller's own, so they are returned as they were sent. */

@@ -1,6 +1,7 @@
 /** Declares GET /v1/validate/{vat_id} (rules 7-20). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { companyData } from "#domain/receipts/ConfirmationRules.ts"
 import { plainText } from "#domain/text/PlainText.ts"
 import { MatchLetter, MatchWord } from "#domain/receipts/Receipt.ts"
 import { KeyAllowed } from "#http/pipeline/Authentication.ts"
@@ -99,12 +100,20 @@ export const MaxAge = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2
   description: "Maximum age in seconds of a cached or stale answer. An older one is not served; 0 is the same as `force_live`"
 })
 
-export const ValidationQuery = Schema.Struct({
-  requester_vat_id: requesterVatId,
+export const companyFields = {
   company_name: company.name,
   company_street: company.street,
   company_city: company.city,
-  company_zip: company.zip,
+  company_zip: company.zip
+}
+
+/** Returns the company data of a query or of an item of a batch; null without any. */
+export const companyOf = (sent: { readonly [K in keyof typeof companyFields]?: string }) =>
+  companyData({ name: sent.company_name, street: sent.company_street, zip: sent.company_zip, city: sent.company_city })
+
+export const ValidationQuery = Schema.Struct({
+  requester_vat_id: requesterVatId,
+  ...companyFields,
   reference: Schema.optionalKey(
     plainText({ min: 0, max: 100 }).annotate({
       description:

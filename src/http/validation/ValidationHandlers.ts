@@ -4,7 +4,7 @@
  */
 import { Clock, Context, DateTime, Effect, MutableRef, Option, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { ApiKeyRequired, companyData } from "#domain/receipts/ConfirmationRules.ts"
+import { ApiKeyRequired } from "#domain/receipts/ConfirmationRules.ts"
 import type { Call } from "#domain/callers/Admission.ts"
 import type { Credential } from "#domain/callers/Identity.ts"
 import { letterOf } from "#domain/receipts/Receipt.ts"
@@ -18,7 +18,7 @@ import * as Errors from "#http/pipeline/Errors.ts"
 import * as DecodeErrors from "#http/pipeline/DecodeErrors.ts"
 import { counting, ResponseHints } from "#http/pipeline/ResponseHints.ts"
 import * as IdempotencyKeyHeader from "#http/wire/IdempotencyKeyHeader.ts"
-import { validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
+import { companyOf, validatePath, ValidationQuery, type ValidationResult } from "#http/validation/ValidationApi.ts"
 
 /** The warning of a stale answer (RFC 7234, 5.5.1). The service sends a stale answer from the cache if no source is available. */
 const staleHeaders = { headers: { warning: '110 - "Response is Stale"' } }
@@ -135,9 +135,6 @@ export const layer = HttpRouter.use(
     )
   })
 )
-
-const companyOf = ({ company_city, company_name, company_street, company_zip }: typeof ValidationQuery.Type) =>
-  companyData({ name: company_name, street: company_street, zip: company_zip, city: company_city })
 
 export const warningOf = ({ confirmation, served }: Validation) => {
   if (served === "stale") return staleHeaders

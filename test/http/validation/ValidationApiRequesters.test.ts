@@ -93,7 +93,7 @@ layer(RunningService.layer({ REQUESTER_COUNTRIES: "EU" }), { excludeTestServices
       const rows = (csv?.text ?? "").trimEnd().split("\r\n").slice(1, -1)
       assert.lengthOf(rows, 56)
       for (const row of rows)
-        assert.match(row, row.includes("accepted") ? /,"final",true,.*,"\w{8,}",$/u : /,"final",true,.*,,$/u)
+        assert.match(row, row.includes("accepted") ? /,"final",true,.*,"\w{8,}",,$/u : /,"final",true,.*,,,$/u)
     })
 
     it.effect.each(prefixes)("refuses a batch with a malformed requester of %s, and names the item", function* (prefix) {
@@ -137,9 +137,9 @@ layer(RunningService.layer({ REQUESTER_VAT_ID: "FR40303265045" }), { excludeTest
         ] as const)
           assert.lengthOf([...(reply?.text.matchAll(/"consultation_number":"\w{8,}"/gu) ?? [])], count)
         const rows = (csv?.text ?? "").trimEnd().split("\r\n")
-        assert.match(rows[0] ?? "", /,consultation_number,reference$/u)
+        assert.match(rows[0] ?? "", /,consultation_number,reference,receipt_id$/u)
         assert.lengthOf(
-          rows.filter((row) => /,"\w{8,}",$/u.test(row)),
+          rows.filter((row) => /,"\w{8,}",,$/u.test(row)),
           1_000
         )
       },
