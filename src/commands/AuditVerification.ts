@@ -9,6 +9,7 @@ import { exportFiles } from "#events/log/export/ExportReadme.ts"
 import * as ReceiptAudit from "#events/log/verify/ReceiptAudit.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
+import type { Verifier } from "#events/log/merkle/NoteKeys.ts"
 import { LogSigner } from "#events/log/notary/LogSigner.ts"
 import { purposeIn } from "#domain/log/LogPurpose.ts"
 import { logStream, LogVerified } from "#domain/log/LogReadEvents.ts"
@@ -49,21 +50,15 @@ interface VerificationResult {
   readonly what: string
   readonly report: DatabaseAudit.AuditReport
   readonly key: VerifierKeys.UsedKeys
-  readonly sightings: ReadonlyArray<Witnesses.Sighting>
-  readonly witnesses: number
+  readonly witnesses: ReadonlyArray<Verifier>
+  /** The verified checkpoints, whose cosignatures are printed. */
+  readonly notes: ReadonlyArray<string>
   readonly extent: Extent | null
 }
 
 /** Prints the result of a verification. Fails with LogAltered if there are findings. */
-const printResult = Effect.fnUntraced(function* ({
-  asJson,
-  key,
-  report,
-  sightings,
-  extent,
-  what,
-  witnesses
-}: VerificationResult) {
+const printResult = Effect.fnUntraced(function* ({ asJson, key, report, notes, extent, what, witnesses }: VerificationResult) {
+  const sightings = report.count > 0 ? [] : yield* Witnesses.sightingsIn(notes, witnesses)
   const { adopted, checkpoints, count, documents, events, findings, signed, signedBy } = report
   const list = findings
     .slice(0, maxShown)
@@ -73,7 +68,7 @@ const printResult = Effect.fnUntraced(function* ({
   const unsigned = events > signed ? ` ${events - signed} newer events are not signed yet.` : ""
   const good = `${sandboxWords(key)}The ${what} is intact: ${signed} events match ${checkpoints} signed ${checkpoints === 1 ? "checkpoint" : "checkpoints"} of the log ${key.verifiers[0].name}.${unsigned}${others}
 ${documentsIn(documents)}
-The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses)}`
+The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}${Witnesses.wordsOf(sightings, witnesses.length)}`
   const found = `the verification found ${count} ${count === 1 ? "defect" : "defects"} in ${events} events`
   const bad = `The ${what} does not match its signatures: ${found}.\n${list}${count > maxShown ? `\n  … and ${count - maxShown} more` : ""}`
   const data = {
@@ -85,7 +80,7 @@ The newest checkpoint is signed with ${signedBy.join(`\n${" ".repeat(32)}and `)}
     signed_by: signedBy,
     adopted,
     personal_documents: documents === null ? null : { ...documents },
-    witnessed: count === 0 ? sightings.map((sighting) => ({ ...sighting })) : [],
+    witnessed: sightings.map((sighting) => ({ ...sighting })),
     findings: findings.map((finding) => ({ ...finding })),
     count,
     ...(extent === null ? {} : leftOutJson(extent))
@@ -146,14 +141,8 @@ const verifyDatabase = Effect.fnUntraced(
       progress
     })
     yield* record(report)
-    const sightings =
-      report.count > 0
-        ? []
-        : yield* Witnesses.sightingsIn(
-            kept.map(({ note }) => note),
-            witnesses
-          )
-    yield* printResult({ asJson, what: "log", report, key: used, sightings, witnesses: witnesses.length, extent: null })
+    const notes = kept.map(({ note }) => note)
+    yield* printResult({ asJson, what: "log", report, key: used, witnesses, notes, extent: null })
   },
   Effect.provide(Operator.auditing),
   quietly
@@ -170,16 +159,7 @@ const verifyExport = Effect.fnUntraced(
     const report = yield* ExportAudit.run({ directory, verifiers: used.verifiers, kept, progress })
     const own = yield* fs.readFileString(path.join(directory, exportFiles.checkpoint))
     const notes = [own, ...kept.filter(({ at }) => !report.uncompared.includes(at)).map(({ note }) => note)]
-    const sightings = report.count > 0 ? [] : yield* Witnesses.sightingsIn(notes, witnesses)
-    yield* printResult({
-      asJson,
-      what: "export",
-      report,
-      key: used,
-      sightings,
-      witnesses: witnesses.length,
-      extent: report.extent
-    })
+    yield* printResult({ asJson, what: "export", report, key: used, witnesses, notes, extent: report.extent })
     const wordsOf = (at: string) => `The checkpoint in ${at} was not compared, because its last event is not in the export`
     for (const at of report.uncompared.filter((other) => !checkpoint.includes(other))) yield* remark(`${wordsOf(at)}.`)
     const requested = report.uncompared.filter((at) => checkpoint.includes(at))
@@ -232,24 +212,19 @@ interface Sources {
 
 const refuseUnused = ({ by: actor, checkpoint, event, fast, export: directory, proof, reason }: Sources) => {
   const [hasProof, hasExport] = [Option.isSome(proof), Option.isSome(directory)]
-  if (hasProof && hasExport) return Effect.fail(new UnusedOption({ message: "Give --proof or --export, not both" }))
-  if (Option.isSome(event) && !hasProof) return Effect.fail(new UnusedOption({ message: "--event works only with --proof" }))
-  if (checkpoint.length > 0 && hasProof) {
-    return Effect.fail(new UnusedOption({ message: "--checkpoint does not work with --proof: a proof has its own checkpoint" }))
-  }
-  if (fast && (hasProof || hasExport))
-    return Effect.fail(
-      new UnusedOption({ message: "--fast works only for the verification of a database, not with --export or --proof" })
-    )
-  if ((Option.isSome(actor) || Option.isSome(reason)) && (hasProof || hasExport)) {
-    return Effect.fail(
-      new UnusedOption({
-        message:
-          "--by and --reason work only for the verification of a database, because only that verification is recorded in the log"
-      })
-    )
-  }
-  return Effect.void
+  const ofDatabase = !hasProof && !hasExport
+  const unused: ReadonlyArray<readonly [applies: boolean, message: string]> = [
+    [hasProof && hasExport, "Give --proof or --export, not both"],
+    [Option.isSome(event) && !hasProof, "--event works only with --proof"],
+    [checkpoint.length > 0 && hasProof, "--checkpoint does not work with --proof: a proof has its own checkpoint"],
+    [fast && !ofDatabase, "--fast works only for the verification of a database, not with --export or --proof"],
+    [
+      (Option.isSome(actor) || Option.isSome(reason)) && !ofDatabase,
+      "--by and --reason work only for the verification of a database, because only that verification is recorded in the log"
+    ]
+  ]
+  const found = unused.find(([applies]) => applies)
+  return found === undefined ? Effect.void : Effect.fail(new UnusedOption({ message: found[1] }))
 }
 
 export const verify = Command.make(

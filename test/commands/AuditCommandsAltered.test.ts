@@ -76,7 +76,7 @@ const edits: ReadonlyArray<readonly [name: string, edit: (directory: string) => 
   [
     "a changed leaf in a proof",
     replaceFirst("proofs", /^extra .*$/mu, carrying("another leaf")),
-    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: the line "extra" of the proof has the leaf of another event/u
+    /^\d+: the proof of the receipt VP-QC-\S+ is invalid: The proof belongs to another event/u
   ],
   ["an added receipt file", add("receipts/VP-QC-1.json", "{}"), /receipts\/VP-QC-1.json belongs to no event/u],
   [

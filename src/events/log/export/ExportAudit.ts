@@ -14,9 +14,9 @@ import { exportFiles } from "#events/log/export/ExportReadme.ts"
 import {
   ExportCatalogue,
   type ExportedEvent,
-  type Facts,
   headerOf,
   lineEnd,
+  makeFactsOf,
   personalFolder,
   rowOf,
   tablesOf
@@ -55,8 +55,8 @@ export const run = Effect.fn("ExportAudit.run")(function* ({ directory, kept: no
     })
   const check = LogCheck.make(crypto, findings, around.before)
   const files = yield* ProvedFiles.make(directory, verifiers, findings)
-  const { proved, references } = yield* ExportCatalogue
-  const factsOf = makeFacts(files, references.idOf)
+  const { proved } = yield* ExportCatalogue
+  const factsOf = yield* makeFactsOf((id, { position }) => files.findFacts(id, position))
   const compareTime = makeCompareTime(manifest, findings)
   const compareSchema = yield* EventSchemas.make(findings)
   const documents = yield* makeDocuments(directory, findings)
@@ -119,26 +119,6 @@ const isWithin = ({ recorded_before, recorded_from }: Manifest.ExportManifest, r
 const makeCompareTime = (manifest: Manifest.ExportManifest, findings: Findings.Findings) => (event: StoredEvent) => {
   if (isWithin(manifest, event.recorded_at)) return
   findings.add(event.position, `the event was recorded at ${event.recorded_at}, outside of the period in ${exportFiles.manifest}`)
-}
-
-/**
- * Creates a function that returns the facts that an event refers to, as the file of these facts states them. Returns null if the event
- * has no reference, or if the file is missing or wrong.
- */
-const makeFacts = (
-  files: Effect.Success<ReturnType<typeof ProvedFiles.make>>,
-  idOf: ExportCatalogue["Service"]["references"]["idOf"]
-) => {
-  const factsById = new Map<string, Facts | null>()
-  return Effect.fnUntraced(function* (read: ExportLines.ReadLine) {
-    const id = idOf(read)
-    if (id === null) return null
-    const before = factsById.get(id)
-    if (before !== undefined) return before
-    const facts = yield* files.findFacts(id, read.event.position)
-    factsById.set(id, facts)
-    return facts
-  })
 }
 
 /**

@@ -31,9 +31,22 @@ export const refuseLinks = Effect.fnUntraced(function* (directory: string) {
 })
 
 /**
- * Computes the README, the manifest, index.xml and its document type from the parsed manifest. Reports each of these files that is
- * missing or differs.
+ * Returns the names and texts of the files that follow from the manifest. The manifest itself is the last one, because an export without
+ * manifest is incomplete.
  */
+export const textsOf = (manifest: Manifest.ExportManifest) =>
+  Effect.map(
+    ExportCatalogue,
+    (catalogue) =>
+      [
+        [indexFile, mediaDescription(catalogue, manifest)],
+        [doctypeFile, doctype],
+        [exportFiles.readme, readmeOf(catalogue, manifest)],
+        [exportFiles.manifest, Manifest.format(manifest)]
+      ] as const
+  )
+
+/** Reports each file that follows from the parsed manifest and is missing or differs. */
 export const compareTexts = Effect.fnUntraced(function* (
   directory: string,
   manifest: Manifest.ExportManifest,
@@ -41,14 +54,7 @@ export const compareTexts = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const catalogue = yield* ExportCatalogue
-  const expected = [
-    [indexFile, mediaDescription(catalogue, manifest)],
-    [doctypeFile, doctype],
-    [exportFiles.readme, readmeOf(catalogue, manifest)],
-    [exportFiles.manifest, Manifest.format(manifest)]
-  ] as const
-  for (const [name, text] of expected) {
+  for (const [name, text] of yield* textsOf(manifest)) {
     const file = path.join(directory, name)
     const actual = (yield* fs.exists(file)) ? yield* exactText(file) : undefined
     if (actual !== text) findings.add(null, actual === undefined ? `${name} is missing` : `${name} was changed`)

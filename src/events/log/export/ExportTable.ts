@@ -3,7 +3,7 @@
  * auditors read them (GoBD, data media exchange). Every cell comes from an event, from its personal document, or from the facts of the
  * event that it refers to. A verifier can therefore recompute each table.
  */
-import { Context, type Effect, Predicate } from "effect"
+import { Context, Effect, Predicate } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { StoreUnavailable } from "#domain/kernel/StoreUnavailable.ts"
 import { purposeIn } from "#domain/log/LogPurpose.ts"
@@ -73,6 +73,26 @@ export class ExportCatalogue extends Context.Service<
     }
   }
 >()("vatproof/events/log/export/ExportCatalogue") {}
+
+/**
+ * Creates a function that returns the facts that an event refers to; null if it has no reference. It calls `find` once for each id, with
+ * the first event that refers to the id.
+ */
+export const makeFactsOf = Effect.fnUntraced(function* <E, R>(
+  find: (id: string, event: StoredEvent) => Effect.Effect<Facts | null, E, R>
+) {
+  const { references } = yield* ExportCatalogue
+  const factsById = new Map<string, Facts | null>()
+  return Effect.fnUntraced(function* (read: Pick<ExportedEvent, "event" | "data">) {
+    const id = references.idOf(read)
+    if (id === null) return null
+    const before = factsById.get(id)
+    if (before !== undefined) return before
+    const facts = yield* find(id, read.event)
+    factsById.set(id, facts)
+    return facts
+  })
+})
 
 export const delimiter = ";"
 export const lineEnd = "\r\n"

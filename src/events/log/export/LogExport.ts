@@ -6,19 +6,19 @@ import { LogExported, logStream } from "#domain/log/LogReadEvents.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as AuditReads from "#events/log/verify/AuditReads.ts"
 import * as DocumentAudit from "#events/log/verify/DocumentAudit.ts"
-import { encodeHashes, type ExportManifest, format, otherNodes } from "#events/log/export/ExportManifest.ts"
-import { exportFiles, readmeOf } from "#events/log/export/ExportReadme.ts"
+import { textsOf } from "#events/log/export/ExportFolder.ts"
+import { encodeHashes, type ExportManifest, otherNodes } from "#events/log/export/ExportManifest.ts"
+import { exportFiles } from "#events/log/export/ExportReadme.ts"
 import {
   ExportCatalogue,
   type ExportedEvent,
-  type Facts,
   headerOf,
   lineEnd,
+  makeFactsOf,
   personalFolder,
   rowOf,
   tablesOf
 } from "#events/log/export/ExportTable.ts"
-import { doctype, doctypeFile, indexFile, mediaDescription } from "#events/log/export/MediaDescription.ts"
 import * as EventProofs from "#events/log/notary/EventProofs.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
@@ -56,7 +56,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const proofs = yield* EventProofs.make
   const reads = yield* AuditReads.make
   const documents = yield* DocumentAudit.makeReads
-  const { proved, references } = yield* ExportCatalogue
+  const { proved } = yield* ExportCatalogue
   const into = (...names: ReadonlyArray<string>) => path.join(options.directory, ...names)
 
   const checkpoint = Option.getOrNull(yield* proofs.newest)
@@ -88,7 +88,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
           event,
           data,
           personal: personal.get(event.position)?.document,
-          facts: yield* factsOf(references.idOf({ event, data }))
+          facts: yield* factsOf({ event, data })
         }
       })
     )
@@ -117,11 +117,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   yield* fs.writeFileString(into(exportFiles.checkpoint), checkpoint.note)
   const keys = options.verifierKeys.map((key) => `${key}\n`).join("")
   if (keys !== "") yield* fs.writeFileString(into(exportFiles.verifier), keys)
-  yield* fs.writeFileString(into(indexFile), mediaDescription(yield* ExportCatalogue, manifest))
-  yield* fs.writeFileString(into(doctypeFile), doctype)
-  yield* fs.writeFileString(into(exportFiles.readme), readmeOf(yield* ExportCatalogue, manifest))
-  // The manifest is written last: an export without manifest is incomplete.
-  yield* fs.writeFileString(into(exportFiles.manifest), format(manifest))
+  for (const [name, text] of yield* textsOf(manifest)) yield* fs.writeFileString(into(name), text)
   return manifest
 }, Effect.scoped)
 
@@ -244,23 +240,20 @@ const makeProver = Effect.fnUntraced(function* (
 })
 
 /**
- * Creates a function that returns the facts of an id, as of the first `size` events of the log. At the first use of an id it also
+ * Creates a function that returns the facts that an event refers to, as of the first `size` events of the log. For each id it also
  * exports the event with these facts, and the proof of this event.
  */
 const makeFacts = Effect.fnUntraced(function* (prove: Prover, size: number) {
   const { references } = yield* ExportCatalogue
   const find = yield* references.makeFind
-  const factsById = new Map<string, Facts | null>()
-  return Effect.fnUntraced(function* (id: string | null) {
-    if (id === null) return null
-    const before = factsById.get(id)
-    if (before !== undefined) return before
-    const event = yield* find(id, size)
-    const facts = event === null ? null : references.factsOf(id, event.type, EventLine.readData(event))
-    if (event !== null) yield* prove(event, references.folder, id, referenceName(references, id))
-    factsById.set(id, facts)
-    return facts
-  })
+  return yield* makeFactsOf(
+    Effect.fnUntraced(function* (id) {
+      const event = yield* find(id, size)
+      if (event === null) return null
+      yield* prove(event, references.folder, id, referenceName(references, id))
+      return references.factsOf(id, event.type, EventLine.readData(event))
+    })
+  )
 })
 
 /** File name of the proof of an event that others refer to, without extension. */
