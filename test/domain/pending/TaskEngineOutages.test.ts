@@ -2,7 +2,7 @@
  * Runs task engines and their guarded sources on a test clock, with the queue of tasks in Postgres. Before each statement, the times in
  * the database move back by the time that the test clock is ahead of the clock of the database.
  */
-import { Clock, DateTime, Duration, Effect, Layer, Result, Schema, Semaphore } from "effect"
+import { Clock, DateTime, Duration, Effect, Latch, Layer, Result, Schema, Semaphore } from "effect"
 import { TestClock } from "effect/testing"
 import { SqlSchema } from "effect/sql"
 import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
@@ -81,6 +81,8 @@ const makeWorld = Effect.gen(function* () {
   const down = new Set<string>()
   const asked: Array<number> = []
   let running = 0
+  /** Open while no statement runs. */
+  const atRest = yield* Latch.make(true)
   /** True if a stored answer closes the next validation, so that no source is asked. */
   let isCached = false
   let movedMs = 0
@@ -88,10 +90,16 @@ const makeWorld = Effect.gen(function* () {
   const now = () => clock.currentTimeMillisUnsafe() / 1_000
   yield* MigratedDatabase.execute("TRUNCATE vatproof.tasks, vatproof.rate_slots")
 
+  const ended = Effect.sync(() => {
+    running -= 1
+    if (running === 0) atRest.openUnsafe()
+  })
+
   /** Runs a statement on the real clock, after the times in the database have moved back. */
   const onDatabase = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
       running += 1
+      atRest.closeUnsafe()
       const moved = Effect.suspend(() => {
         const aheadMs = clock.currentTimeMillisUnsafe() - (real.currentTimeMillisUnsafe() - startedMs)
         const ms = Math.max(0, aheadMs - movedMs)
@@ -100,7 +108,7 @@ const makeWorld = Effect.gen(function* () {
         return moveBack(ms)
       })
       return mutex.withPermits(1)(Effect.andThen(moved, statement))
-    }).pipe(Effect.provideService(Clock.Clock, real), Effect.ensuring(Effect.sync(() => void (running -= 1))))
+    }).pipe(Effect.provideService(Clock.Clock, real), Effect.ensuring(ended))
 
   const ask = ({ vatId }: ResilientSource.SourceQuestion) =>
     Effect.suspend(() => {
@@ -200,7 +208,10 @@ const makeWorld = Effect.gen(function* () {
   const advance = Effect.fnUntraced(function* (seconds: number) {
     yield* clock.adjust(Duration.millis(Math.ceil(1_000 * seconds)))
     // A fiber that resumes needs some turns before its next statement.
-    for (let idle = 0; idle < 20; idle = running === 0 ? idle + 1 : 0) yield* Effect.yieldNow
+    for (let idle = 0; idle < 20; idle = running === 0 ? idle + 1 : 0) {
+      yield* atRest.await
+      yield* Effect.yieldNow
+    }
   })
 
   const submit = (vat_id: string) => {
