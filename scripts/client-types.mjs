@@ -134,8 +134,9 @@ const python = () => {
     if (idempotent) more.push("idempotency_key=idempotency_key")
     if (idempotent) parameters.push("idempotency_key: Union[str, None, Literal[False]] = None")
     const returns = result ? type(result, `${pascal(id)}Result`) : "bytes"
-    const call = result ? "self._json" : "self._bytes"
-    return `\n    def ${snake(id).replace(/^_/u, "")}(${["self", ...parameters].join(", ")}) -> ${returns}:\n        return ${call}(${[row, ...more].join(", ")})`
+    const send = `${result ? "self._json" : "self._bytes"}(${[row, ...more].join(", ")})`
+    const name = snake(id).replace(/^_/u, "")
+    return `\n    def ${name}(${["self", ...parameters].join(", ")}) -> ${returns}:\n        result: ${returns} = ${send}\n        return result`
   })
   return [
     '"""Written from openapi.json by scripts/client-types.mjs. Do not edit."""',

@@ -303,6 +303,7 @@ class BatchResult(TypedDict):
     source: NotRequired[str]
     source_timestamp: NotRequired[str]
     consultation_number: NotRequired[Union[str, None]]
+    receipt_id: NotRequired[str]
     last_failure: NotRequired[Union["BatchResultLastFailure", None]]
 
 
@@ -482,6 +483,10 @@ class SubmitBatchBodyItemsItem(TypedDict):
     custom_id: str
     vat_id: str
     requester_vat_id: NotRequired[str]
+    company_name: NotRequired[str]
+    company_street: NotRequired[str]
+    company_city: NotRequired[str]
+    company_zip: NotRequired[str]
     reference: NotRequired[str]
 
 
@@ -631,109 +636,145 @@ class Operations:
         raise NotImplementedError
 
     def validate_vat_id(self, path: "ValidateVatIdPath", query: Optional["ValidateVatIdQuery"] = None, idempotency_key: Union[str, None, Literal[False]] = None) -> "ValidationResult":
-        return self._json("GET", "/v1/validate/{vat_id}", "apiKey", path=path, query=query, idempotency_key=idempotency_key)
+        result: "ValidationResult" = self._json("GET", "/v1/validate/{vat_id}", "apiKey", path=path, query=query, idempotency_key=idempotency_key)
+        return result
 
     def submit_validation(self, body: "SubmitValidationBody", idempotency_key: Union[str, None, Literal[False]] = None) -> Union["FinalValidation", "PendingValidation"]:
-        return self._json("POST", "/v1/validations", "apiKey", body=body, idempotency_key=idempotency_key)
+        result: Union["FinalValidation", "PendingValidation"] = self._json("POST", "/v1/validations", "apiKey", body=body, idempotency_key=idempotency_key)
+        return result
 
     def list_validations(self, query: Optional["ListValidationsQuery"] = None) -> "ValidationList":
-        return self._json("GET", "/v1/validations", "apiKey", query=query)
+        result: "ValidationList" = self._json("GET", "/v1/validations", "apiKey", query=query)
+        return result
 
     def get_validation(self, path: "GetValidationPath", query: Optional["GetValidationQuery"] = None) -> Union["PendingValidation", "FinalValidation", "EndedValidation"]:
-        return self._json("GET", "/v1/validations/{validation_id}", "apiKey", path=path, query=query)
+        result: Union["PendingValidation", "FinalValidation", "EndedValidation"] = self._json("GET", "/v1/validations/{validation_id}", "apiKey", path=path, query=query)
+        return result
 
     def cancel_validation(self, path: "CancelValidationPath") -> Union["PendingValidation", "FinalValidation", "EndedValidation"]:
-        return self._json("DELETE", "/v1/validations/{validation_id}", "apiKey", path=path)
+        result: Union["PendingValidation", "FinalValidation", "EndedValidation"] = self._json("DELETE", "/v1/validations/{validation_id}", "apiKey", path=path)
+        return result
 
     def submit_batch(self, body: "SubmitBatchBody", query: Optional["SubmitBatchQuery"] = None, idempotency_key: Union[str, None, Literal[False]] = None) -> "Batch":
-        return self._json("POST", "/v1/batches", "apiKey", query=query, body=body, idempotency_key=idempotency_key)
+        result: "Batch" = self._json("POST", "/v1/batches", "apiKey", query=query, body=body, idempotency_key=idempotency_key)
+        return result
 
     def list_batches(self, query: Optional["ListBatchesQuery"] = None) -> "BatchList":
-        return self._json("GET", "/v1/batches", "apiKey", query=query)
+        result: "BatchList" = self._json("GET", "/v1/batches", "apiKey", query=query)
+        return result
 
     def get_batch(self, path: "GetBatchPath", query: Optional["GetBatchQuery"] = None) -> "Batch":
-        return self._json("GET", "/v1/batches/{batch_id}", "apiKey", path=path, query=query)
+        result: "Batch" = self._json("GET", "/v1/batches/{batch_id}", "apiKey", path=path, query=query)
+        return result
 
     def list_batch_results(self, path: "ListBatchResultsPath", query: Optional["ListBatchResultsQuery"] = None) -> "BatchResults":
-        return self._json("GET", "/v1/batches/{batch_id}/results", "apiKey", path=path, query=query)
+        result: "BatchResults" = self._json("GET", "/v1/batches/{batch_id}/results", "apiKey", path=path, query=query)
+        return result
 
     def cancel_batch(self, path: "CancelBatchPath") -> "Batch":
-        return self._json("POST", "/v1/batches/{batch_id}/cancel", "apiKey", path=path)
+        result: "Batch" = self._json("POST", "/v1/batches/{batch_id}/cancel", "apiKey", path=path)
+        return result
 
     def get_qualified_confirmation(self, path: "GetQualifiedConfirmationPath") -> "Receipt":
-        return self._json("GET", "/v1/qualified-confirmations/{receipt_id}", "either", path=path)
+        result: "Receipt" = self._json("GET", "/v1/qualified-confirmations/{receipt_id}", "either", path=path)
+        return result
 
     def list_qualified_confirmations(self, query: Optional["ListQualifiedConfirmationsQuery"] = None) -> "ReceiptList":
-        return self._json("GET", "/v1/qualified-confirmations", "either", query=query)
+        result: "ReceiptList" = self._json("GET", "/v1/qualified-confirmations", "either", query=query)
+        return result
 
     def create_receipt_link(self, path: "CreateReceiptLinkPath", body: Optional["CreateReceiptLinkBody"] = None) -> "ReceiptLink":
-        return self._json("POST", "/v1/qualified-confirmations/{receipt_id}/links", "either", path=path, body=body)
+        result: "ReceiptLink" = self._json("POST", "/v1/qualified-confirmations/{receipt_id}/links", "either", path=path, body=body)
+        return result
 
     def list_receipt_links(self, path: "ListReceiptLinksPath") -> "ReceiptLinks":
-        return self._json("GET", "/v1/qualified-confirmations/{receipt_id}/links", "either", path=path)
+        result: "ReceiptLinks" = self._json("GET", "/v1/qualified-confirmations/{receipt_id}/links", "either", path=path)
+        return result
 
     def revoke_receipt_link(self, path: "RevokeReceiptLinkPath") -> "ReceiptLinkRevoked":
-        return self._json("DELETE", "/v1/qualified-confirmations/{receipt_id}/links/{link_id}", "either", path=path)
+        result: "ReceiptLinkRevoked" = self._json("DELETE", "/v1/qualified-confirmations/{receipt_id}/links/{link_id}", "either", path=path)
+        return result
 
     def open_receipt_link(self, path: "OpenReceiptLinkPath", query: Optional["OpenReceiptLinkQuery"] = None) -> bytes:
-        return self._bytes("GET", "/v1/receipt-links/{token}", "none", path=path, query=query)
+        result: bytes = self._bytes("GET", "/v1/receipt-links/{token}", "none", path=path, query=query)
+        return result
 
     def register_agent(self, body: "RegisterAgentBody", idempotency_key: Union[str, None, Literal[False]] = None) -> "Registered":
-        return self._json("POST", "/v1/register", "none", body=body, idempotency_key=idempotency_key)
+        result: "Registered" = self._json("POST", "/v1/register", "none", body=body, idempotency_key=idempotency_key)
+        return result
 
     def rotate_api_key(self, body: Optional["RotateApiKeyBody"] = None) -> "RotatedApiKey":
-        return self._json("POST", "/v1/keys/rotate", "apiKey", body=body)
+        result: "RotatedApiKey" = self._json("POST", "/v1/keys/rotate", "apiKey", body=body)
+        return result
 
     def revoke_own_api_key(self) -> "ApiKeySelfRevoked":
-        return self._json("DELETE", "/v1/keys/self", "apiKey")
+        result: "ApiKeySelfRevoked" = self._json("DELETE", "/v1/keys/self", "apiKey")
+        return result
 
     def sign_up(self, body: "SignUpBody") -> "SignedUp":
-        return self._json("POST", "/v1/auth/signup", "none", body=body)
+        result: "SignedUp" = self._json("POST", "/v1/auth/signup", "none", body=body)
+        return result
 
     def verify_email_by_link(self, query: "VerifyEmailByLinkQuery") -> "EmailVerified":
-        return self._json("GET", "/v1/auth/verify-email", "none", query=query)
+        result: "EmailVerified" = self._json("GET", "/v1/auth/verify-email", "none", query=query)
+        return result
 
     def verify_email(self, body: "VerifyEmailBody") -> "EmailVerified":
-        return self._json("POST", "/v1/auth/verify-email", "none", body=body)
+        result: "EmailVerified" = self._json("POST", "/v1/auth/verify-email", "none", body=body)
+        return result
 
     def log_in(self, body: "LogInBody") -> "LoggedIn":
-        return self._json("POST", "/v1/auth/login", "none", body=body)
+        result: "LoggedIn" = self._json("POST", "/v1/auth/login", "none", body=body)
+        return result
 
     def request_password_reset(self, body: "RequestPasswordResetBody") -> "PasswordResetRequested":
-        return self._json("POST", "/v1/auth/password-reset", "none", body=body)
+        result: "PasswordResetRequested" = self._json("POST", "/v1/auth/password-reset", "none", body=body)
+        return result
 
     def show_password_reset(self, query: "ShowPasswordResetQuery") -> bytes:
-        return self._bytes("GET", "/v1/auth/password-reset", "none", query=query)
+        result: bytes = self._bytes("GET", "/v1/auth/password-reset", "none", query=query)
+        return result
 
     def reset_password(self, body: "ResetPasswordBody") -> "PasswordReset":
-        return self._json("POST", "/v1/auth/password-reset/confirm", "none", body=body)
+        result: "PasswordReset" = self._json("POST", "/v1/auth/password-reset/confirm", "none", body=body)
+        return result
 
     def change_password(self, body: "ChangePasswordBody") -> "LoggedIn":
-        return self._json("POST", "/v1/auth/password", "token", body=body)
+        result: "LoggedIn" = self._json("POST", "/v1/auth/password", "token", body=body)
+        return result
 
     def create_api_key(self, body: Optional["CreateApiKeyBody"] = None) -> "CreatedApiKey":
-        return self._json("POST", "/v1/auth/api-keys", "token", body=body)
+        result: "CreatedApiKey" = self._json("POST", "/v1/auth/api-keys", "token", body=body)
+        return result
 
     def list_api_keys(self) -> "ApiKeys":
-        return self._json("GET", "/v1/auth/api-keys", "token")
+        result: "ApiKeys" = self._json("GET", "/v1/auth/api-keys", "token")
+        return result
 
     def claim_api_key(self, body: "ClaimApiKeyBody") -> "ApiKey":
-        return self._json("POST", "/v1/auth/api-keys/claim", "token", body=body)
+        result: "ApiKey" = self._json("POST", "/v1/auth/api-keys/claim", "token", body=body)
+        return result
 
     def revoke_api_key(self, path: "RevokeApiKeyPath") -> "ApiKeyRevoked":
-        return self._json("DELETE", "/v1/auth/api-keys/{id}", "token", path=path)
+        result: "ApiKeyRevoked" = self._json("DELETE", "/v1/auth/api-keys/{id}", "token", path=path)
+        return result
 
     def get_usage(self) -> "Usage":
-        return self._json("GET", "/v1/usage", "apiKey")
+        result: "Usage" = self._json("GET", "/v1/usage", "apiKey")
+        return result
 
     def get_audit_proof(self, path: "GetAuditProofPath") -> "ProvedEvent":
-        return self._json("GET", "/v1/audit/proofs/{subject}", "apiKey", path=path)
+        result: "ProvedEvent" = self._json("GET", "/v1/audit/proofs/{subject}", "apiKey", path=path)
+        return result
 
     def get_health(self) -> "Health":
-        return self._json("GET", "/health", "none")
+        result: "Health" = self._json("GET", "/health", "none")
+        return result
 
     def get_source_status(self) -> "SourceStatus":
-        return self._json("GET", "/v1/status", "none")
+        result: "SourceStatus" = self._json("GET", "/v1/status", "none")
+        return result
 
     def get_source_history(self, query: Optional["GetSourceHistoryQuery"] = None) -> "SourceHistory":
-        return self._json("GET", "/v1/status/history", "none", query=query)
+        result: "SourceHistory" = self._json("GET", "/v1/status/history", "none", query=query)
+        return result

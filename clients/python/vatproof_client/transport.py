@@ -5,6 +5,7 @@ import random
 import re
 import time
 import uuid
+from email.message import Message
 from typing import Any, Dict, Literal, Mapping, NamedTuple, Optional, Union
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -56,7 +57,7 @@ def _parse(status: int, body: bytes, retry_after: Optional[int] = None) -> Dict[
     )
 
 
-def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> VatproofError:
+def _refusal(status: int, headers: Message, body: bytes) -> VatproofError:
     after = headers.get("Retry-After") or ""
     seconds = int(after) if re.fullmatch(r"[0-9]{1,9}", after) else None
     try:

@@ -66,7 +66,7 @@ export type Batch = { readonly batch_id: string; readonly status: "running" | "p
 
 export type BatchResults = { readonly data: ReadonlyArray<BatchResult>; readonly next_cursor: string | null }
 
-export type BatchResult = { readonly custom_id: string | null; readonly vat_id: string | null; readonly reference?: string; readonly status: "pending" | "final" | "invalid_format" | "expired" | "cancelled" | (string & {}); readonly valid?: boolean; readonly company_name?: string | null; readonly company_address?: string | null; readonly source?: "vies" | "bzst" | "cache" | (string & {}); readonly source_timestamp?: string; readonly consultation_number?: string | null; readonly last_failure?: { readonly source: string | null; readonly code: string } | null }
+export type BatchResult = { readonly custom_id: string | null; readonly vat_id: string | null; readonly reference?: string; readonly status: "pending" | "final" | "invalid_format" | "expired" | "cancelled" | (string & {}); readonly valid?: boolean; readonly company_name?: string | null; readonly company_address?: string | null; readonly source?: "vies" | "bzst" | "cache" | (string & {}); readonly source_timestamp?: string; readonly consultation_number?: string | null; readonly receipt_id?: string; readonly last_failure?: { readonly source: string | null; readonly code: string } | null }
 
 export type BatchList = { readonly data: ReadonlyArray<Batch>; readonly next_cursor: string | null }
 
@@ -93,7 +93,7 @@ export interface Operations {
   readonly listValidations: { readonly input: { readonly query?: { readonly status?: "pending" | "final" | "expired" | "cancelled"; readonly reference?: string; readonly vat_id?: string; readonly limit?: number; readonly cursor?: string } }; readonly result: ValidationList }
   readonly getValidation: { readonly input: { readonly path: { readonly validation_id: string }; readonly query?: { readonly wait?: number } }; readonly result: PendingValidation | FinalValidation | EndedValidation }
   readonly cancelValidation: { readonly input: { readonly path: { readonly validation_id: string } }; readonly result: PendingValidation | FinalValidation | EndedValidation }
-  readonly submitBatch: { readonly input: { readonly query?: { readonly max_age?: number }; readonly body: { readonly items: ReadonlyArray<{ readonly custom_id: string; readonly vat_id: string; readonly requester_vat_id?: string; readonly reference?: string }> } }; readonly result: Batch }
+  readonly submitBatch: { readonly input: { readonly query?: { readonly max_age?: number }; readonly body: { readonly items: ReadonlyArray<{ readonly custom_id: string; readonly vat_id: string; readonly requester_vat_id?: string; readonly company_name?: string; readonly company_street?: string; readonly company_city?: string; readonly company_zip?: string; readonly reference?: string }> } }; readonly result: Batch }
   readonly listBatches: { readonly input: { readonly query?: { readonly limit?: number; readonly cursor?: string } }; readonly result: BatchList }
   readonly getBatch: { readonly input: { readonly path: { readonly batch_id: string }; readonly query?: { readonly wait?: number } }; readonly result: Batch }
   readonly listBatchResults: { readonly input: { readonly path: { readonly batch_id: string }; readonly query?: { readonly limit?: number; readonly cursor?: string } }; readonly result: BatchResults }
