@@ -11,7 +11,7 @@ layer(RunningService.layer(), { excludeTestServices: true })("a submitted valida
   it.effect("shares its round trips to the database with the submissions that wait at the same time", function* () {
     const service = yield* RunningService.RunningService
     const key = yield* service.newKey
-    const count = 108
+    const count = 96
     const submit = (index: number) => {
       const vat_id = RegisterIds.roundRobin(index)
       const headers = { ...soon, "idempotency-key": `a-key-of-its-own-${vat_id}` }
