@@ -33,15 +33,6 @@ class Error(TypedDict):
     error: "ErrorError"
 
 
-class SourceHistory(TypedDict):
-    timestamp: str
-    resolution: str
-    member_states: Dict[str, List["SourceCalls"]]
-
-
-SourceCalls = TypedDict("SourceCalls", {"from": str, "source": str, "calls": int, "answered": int, "failed": Dict[str, int], "mean_ms": Union[int, None], "max_ms": Union[int, None]})
-
-
 class SourceStatusSourcesCache(TypedDict):
     status: str
 
@@ -78,6 +69,32 @@ class Health(TypedDict):
     version: str
 
 
+class UsagePeriod(TypedDict):
+    start: str
+    end: str
+
+
+class UsageRequests(TypedDict):
+    used: int
+    remaining: int
+    limit: int
+
+
+class Usage(TypedDict):
+    plan: str
+    period: "UsagePeriod"
+    requests: "UsageRequests"
+
+
+class SourceHistory(TypedDict):
+    timestamp: str
+    resolution: str
+    member_states: Dict[str, List["SourceCalls"]]
+
+
+SourceCalls = TypedDict("SourceCalls", {"from": str, "source": str, "calls": int, "answered": int, "failed": Dict[str, int], "mean_ms": Union[int, None], "max_ms": Union[int, None]})
+
+
 class ProvedEvent(TypedDict):
     position: int
     event: "AuditEvent"
@@ -108,23 +125,6 @@ class AuditEvent(TypedDict):
 class AuditEvents(TypedDict):
     data: List["AuditEvent"]
     next_cursor: Union[str, None]
-
-
-class UsagePeriod(TypedDict):
-    start: str
-    end: str
-
-
-class UsageRequests(TypedDict):
-    used: int
-    remaining: int
-    limit: int
-
-
-class Usage(TypedDict):
-    plan: str
-    period: "UsagePeriod"
-    requests: "UsageRequests"
 
 
 class ApiKeyRevoked(TypedDict):
@@ -759,12 +759,16 @@ class Operations:
         result: "ApiKeyRevoked" = self._json("DELETE", "/v1/auth/api-keys/{id}", "token", path=path)
         return result
 
-    def get_usage(self) -> "Usage":
-        result: "Usage" = self._json("GET", "/v1/usage", "apiKey")
-        return result
-
     def get_audit_proof(self, path: "GetAuditProofPath") -> "ProvedEvent":
         result: "ProvedEvent" = self._json("GET", "/v1/audit/proofs/{subject}", "apiKey", path=path)
+        return result
+
+    def get_source_history(self, query: Optional["GetSourceHistoryQuery"] = None) -> "SourceHistory":
+        result: "SourceHistory" = self._json("GET", "/v1/status/history", "none", query=query)
+        return result
+
+    def get_usage(self) -> "Usage":
+        result: "Usage" = self._json("GET", "/v1/usage", "apiKey")
         return result
 
     def get_health(self) -> "Health":
@@ -773,8 +777,4 @@ class Operations:
 
     def get_source_status(self) -> "SourceStatus":
         result: "SourceStatus" = self._json("GET", "/v1/status", "none")
-        return result
-
-    def get_source_history(self, query: Optional["GetSourceHistoryQuery"] = None) -> "SourceHistory":
-        result: "SourceHistory" = self._json("GET", "/v1/status/history", "none", query=query)
         return result

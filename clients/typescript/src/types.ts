@@ -4,10 +4,6 @@ export type ErrorCode = "VALIDATION_ERROR" | "INVALID_VAT_ID" | "INVALID_REQUEST
 
 export type Error = { readonly error: { readonly code: "VALIDATION_ERROR" | "INVALID_VAT_ID" | "INVALID_REQUESTER_VAT_ID" | "QUALIFIED_CONFIRMATION_UNSUPPORTED" | "DISPOSABLE_EMAIL" | "INVALID_TOKEN" | "TOKEN_EXPIRED" | "UNAUTHORIZED" | "PAYMENT_REQUIRED" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "API_KEY_NOT_CLAIMABLE" | "API_KEY_REPLACED" | "IDEMPOTENCY_IN_PROGRESS" | "RECEIPT_ERASED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "QUALIFIED_CONFIRMATION_REFUSED" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMIT_EXCEEDED" | "REQUEST_HEADER_FIELDS_TOO_LARGE" | "INTERNAL_ERROR" | "EVIDENCE_ALTERED" | "SOURCE_UNAVAILABLE" | "SERVICE_UNAVAILABLE" | (string & {}); readonly message: string; readonly request_id: string; readonly details?: ReadonlyArray<{ readonly field: string; readonly message: string }> | { readonly plan: "free" | "starter" | "business" | "enterprise" | (string & {}); readonly limit: number; readonly resets_at: string | null; readonly upgrade_url: string; readonly contact: string | null } | { readonly position: number; readonly proof: string | null } } }
 
-export type SourceHistory = { readonly timestamp: string; readonly resolution: "hour" | "day" | (string & {}); readonly member_states: Readonly<Record<string, ReadonlyArray<SourceCalls>>> }
-
-export type SourceCalls = { readonly from: string; readonly source: "vies" | "bzst" | (string & {}); readonly calls: number; readonly answered: number; readonly failed: Readonly<Record<string, number>>; readonly mean_ms: number | null; readonly max_ms: number | null }
-
 export type SourceStatus = { readonly status: "operational" | "degraded" | (string & {}); readonly timestamp: string; readonly sources: { readonly vies: OneSource; readonly bzst: OneSource; readonly cache: { readonly status: "operational" | "degraded" | "unavailable" | (string & {}) } }; readonly active_source: "vies" | "bzst" | (string & {}); readonly failover_active: boolean; readonly member_states: Readonly<Record<string, MemberStateStatus>> }
 
 export type MemberStateStatus = { readonly status: "operational" | "degraded" | "unavailable" | (string & {}); readonly since: string }
@@ -16,13 +12,17 @@ export type OneSource = { readonly status: "operational" | "degraded" | "unavail
 
 export type Health = { readonly status: "ok"; readonly timestamp: string; readonly version: string }
 
+export type Usage = { readonly plan: "free" | "starter" | "business" | "enterprise" | (string & {}); readonly period: { readonly start: string; readonly end: string }; readonly requests: { readonly used: number; readonly remaining: number; readonly limit: number } }
+
+export type SourceHistory = { readonly timestamp: string; readonly resolution: "hour" | "day" | (string & {}); readonly member_states: Readonly<Record<string, ReadonlyArray<SourceCalls>>> }
+
+export type SourceCalls = { readonly from: string; readonly source: "vies" | "bzst" | (string & {}); readonly calls: number; readonly answered: number; readonly failed: Readonly<Record<string, number>>; readonly mean_ms: number | null; readonly max_ms: number | null }
+
 export type ProvedEvent = { readonly position: number; readonly event: AuditEvent; readonly proof: string; readonly verifier_key: string | null }
 
 export type AuditEvent = { readonly causation_id: string | null; readonly correlation_id: string; readonly data: unknown; readonly event_id: string; readonly log_id: number; readonly metadata: unknown; readonly meter_id: string | null; readonly occurred_at: string; readonly personal?: unknown; readonly position: number; readonly recorded_at: string; readonly schema_version: number; readonly stream_id: string; readonly trace_id: string | null; readonly type: string; readonly units: number; readonly version: number }
 
 export type AuditEvents = { readonly data: ReadonlyArray<AuditEvent>; readonly next_cursor: string | null }
-
-export type Usage = { readonly plan: "free" | "starter" | "business" | "enterprise" | (string & {}); readonly period: { readonly start: string; readonly end: string }; readonly requests: { readonly used: number; readonly remaining: number; readonly limit: number } }
 
 export type ApiKeyRevoked = { readonly message: string }
 
@@ -119,11 +119,11 @@ export interface Operations {
   readonly listApiKeys: { readonly input: {  }; readonly result: ApiKeys }
   readonly claimApiKey: { readonly input: { readonly body: { readonly api_key: string } }; readonly result: ApiKey }
   readonly revokeApiKey: { readonly input: { readonly path: { readonly id: string } }; readonly result: ApiKeyRevoked }
-  readonly getUsage: { readonly input: {  }; readonly result: Usage }
   readonly getAuditProof: { readonly input: { readonly path: { readonly subject: string } }; readonly result: ProvedEvent }
+  readonly getSourceHistory: { readonly input: { readonly query?: { readonly member_state?: "AT" | "BE" | "BG" | "CY" | "CZ" | "DE" | "DK" | "EE" | "EL" | "ES" | "FI" | "FR" | "HR" | "HU" | "IE" | "IT" | "LT" | "LU" | "LV" | "MT" | "NL" | "PL" | "PT" | "RO" | "SE" | "SI" | "SK" | "XI"; readonly days?: number } }; readonly result: SourceHistory }
+  readonly getUsage: { readonly input: {  }; readonly result: Usage }
   readonly getHealth: { readonly input: {  }; readonly result: Health }
   readonly getSourceStatus: { readonly input: {  }; readonly result: SourceStatus }
-  readonly getSourceHistory: { readonly input: { readonly query?: { readonly member_state?: "AT" | "BE" | "BG" | "CY" | "CZ" | "DE" | "DK" | "EE" | "EL" | "ES" | "FI" | "FR" | "HR" | "HU" | "IE" | "IT" | "LT" | "LU" | "LV" | "MT" | "NL" | "PL" | "PT" | "RO" | "SE" | "SI" | "SK" | "XI"; readonly days?: number } }; readonly result: SourceHistory }
 }
 
 export type Credential = "apiKey" | "either" | "none" | "token"
@@ -161,9 +161,9 @@ export const operations: { readonly [Id in keyof Operations]: readonly [string, 
   listApiKeys: ["GET","/v1/auth/api-keys","token",false],
   claimApiKey: ["POST","/v1/auth/api-keys/claim","token",false],
   revokeApiKey: ["DELETE","/v1/auth/api-keys/{id}","token",false],
-  getUsage: ["GET","/v1/usage","apiKey",false],
   getAuditProof: ["GET","/v1/audit/proofs/{subject}","apiKey",false],
+  getSourceHistory: ["GET","/v1/status/history","none",false],
+  getUsage: ["GET","/v1/usage","apiKey",false],
   getHealth: ["GET","/health","none",false],
   getSourceStatus: ["GET","/v1/status","none",false],
-  getSourceHistory: ["GET","/v1/status/history","none",false],
 }
