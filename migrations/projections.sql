@@ -137,13 +137,16 @@ CREATE TABLE IF NOT EXISTS vatproof.batches (
   request_hash text COLLATE "C",
   accepted_at timestamptz NOT NULL,
   expires_at timestamptz NOT NULL,
-  cancelled_by bigint
+  cancelled_by bigint,
+  completed_by bigint
 );
 CREATE INDEX IF NOT EXISTS batches_of_key ON vatproof.batches (key_id, position);
+CREATE INDEX IF NOT EXISTS batches_open ON vatproof.batches (batch_id) WHERE completed_by IS NULL;
 CREATE INDEX IF NOT EXISTS batches_cancelled ON vatproof.batches (cancelled_by) WHERE cancelled_by IS NOT NULL;
 COMMENT ON TABLE vatproof.batches IS 'Accepted batches. The table tasks has the states of their items.';
 COMMENT ON COLUMN vatproof.batches.request_hash IS 'Keyed hash of the items; null without an Idempotency-Key.';
 COMMENT ON COLUMN vatproof.batches.cancelled_by IS 'Position of the event that cancelled the batch; null without one.';
+COMMENT ON COLUMN vatproof.batches.completed_by IS 'Position of the event that completed the batch; null while items are pending, and shortly after.';
 
 CREATE TABLE IF NOT EXISTS vatproof.event_index (
   log_id smallint NOT NULL,

@@ -190,19 +190,19 @@ RETURNS TABLE (log_id smallint, task_id uuid, "position" bigint, account_id uuid
       WHERE e.type = 'BatchItemsCancelled' OFFSET 0) d OFFSET 0) x ON x.batch_id = a.data ->> 'batch_id' AND x.first = a.data ->> 'first'
 $$;
 
--- Returns the batches. If a batch was accepted before p_from, its row has only the batch id and the cancellation.
+-- Returns the batches. If a batch was accepted before p_from, its row has only the batch id, the cancellation and the completion.
 CREATE OR REPLACE FUNCTION vatproof.batches_rows(p_log smallint, p_from bigint, p_to bigint)
 RETURNS TABLE (batch_id uuid, "position" bigint, account_id uuid, key_id uuid, items int, malformed int, duplicates int, request_hash text,
-  accepted_at timestamptz, expires_at timestamptz, cancelled_by bigint) LANGUAGE sql STABLE AS $$
+  accepted_at timestamptz, expires_at timestamptz, cancelled_by bigint, completed_by bigint) LANGUAGE sql STABLE AS $$
   SELECT (b.data ->> 'batch_id')::uuid, max(b.position) FILTER (WHERE b.type = 'BatchAccepted'),
     max(b.data ->> 'account_id') FILTER (WHERE b.type = 'BatchAccepted')::uuid, max(b.data ->> 'key_id') FILTER (WHERE b.type = 'BatchAccepted')::uuid,
     max(b.data ->> 'items')::int, max(b.data ->> 'malformed')::int, max(b.data ->> 'duplicates')::int, max(b.data ->> 'request_hash'),
     max(b.occurred_at) FILTER (WHERE b.type = 'BatchAccepted'), max(b.data ->> 'expires_at')::timestamptz,
-    min(b.position) FILTER (WHERE b.type = 'BatchCancelled')
+    min(b.position) FILTER (WHERE b.type = 'BatchCancelled'), min(b.position) FILTER (WHERE b.type = 'BatchCompleted')
   FROM (
     SELECT e.position, e.type, e.occurred_at, vatproof.json_of(e.data) AS data
     FROM (SELECT position, type, occurred_at, data FROM vatproof.events WHERE log_id = p_log AND position >= p_from AND position < p_to ORDER BY position OFFSET 0) e
-    WHERE e.type IN ('BatchAccepted', 'BatchCancelled') OFFSET 0) b
+    WHERE e.type IN ('BatchAccepted', 'BatchCancelled', 'BatchCompleted') OFFSET 0) b
   GROUP BY 1
 $$;
 
@@ -349,12 +349,13 @@ BEGIN
       END LOOP;
     END LOOP;
   END IF;
-  IF types && ARRAY['BatchAccepted', 'BatchCancelled'] THEN
-    INSERT INTO batches (batch_id, position, account_id, key_id, items, malformed, duplicates, request_hash, accepted_at, expires_at, cancelled_by)
-      SELECT r.batch_id, r.position, r.account_id, r.key_id, r.items, r.malformed, r.duplicates, r.request_hash, r.accepted_at, r.expires_at, r.cancelled_by
+  IF types && ARRAY['BatchAccepted', 'BatchCancelled', 'BatchCompleted'] THEN
+    INSERT INTO batches (batch_id, position, account_id, key_id, items, malformed, duplicates, request_hash, accepted_at, expires_at, cancelled_by, completed_by)
+      SELECT r.batch_id, r.position, r.account_id, r.key_id, r.items, r.malformed, r.duplicates, r.request_hash, r.accepted_at, r.expires_at, r.cancelled_by, r.completed_by
       FROM vatproof.batches_rows(p_log, p_from, p_to) r WHERE r.position IS NOT NULL;
-    FOR ended IN SELECT r.batch_id, r.cancelled_by FROM vatproof.batches_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
-      UPDATE batches b SET cancelled_by = ended.cancelled_by WHERE b.batch_id = ended.batch_id;
+    FOR ended IN SELECT r.batch_id, r.cancelled_by, r.completed_by FROM vatproof.batches_rows(p_log, p_from, p_to) r WHERE r.position IS NULL LOOP
+      UPDATE batches b SET cancelled_by = coalesce(b.cancelled_by, ended.cancelled_by), completed_by = coalesce(b.completed_by, ended.completed_by)
+        WHERE b.batch_id = ended.batch_id;
     END LOOP;
   END IF;
 END $$;

@@ -14,7 +14,7 @@ import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked, ApiKeyRotat
 import { PersonalDataShown } from "#domain/audit/PersonalDataShown.ts"
 import { AuditLogRead, AuditorAdded, AuditorRevoked } from "#domain/audit/Auditor.ts"
 import { LoggedIn, LoginsCounted } from "#domain/accounts/login/LoginLog.ts"
-import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
+import { BatchAccepted, BatchCancelled, BatchCompleted, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { ConfirmationRefused, ReceiptIssued } from "#domain/receipts/Receipt.ts"
 import { ReceiptLinkCreated, ReceiptLinkRevoked } from "#domain/receipts/ReceiptLink.ts"
 import { SourceDegraded, SourceRecovered, SourceUnavailable } from "#domain/vat/Sources.ts"
@@ -39,6 +39,7 @@ export const eventTypes = [
   AuditorRevoked,
   BatchAccepted,
   BatchCancelled,
+  BatchCompleted,
   BatchItemsAccepted,
   BatchItemsCancelled,
   ConfirmationRefused,

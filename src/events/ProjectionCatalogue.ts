@@ -90,7 +90,8 @@ export const tableProjections: ReadonlyArray<TableProjection> = [
       "request_hash",
       "accepted_at",
       "expires_at",
-      "cancelled_by"
+      "cancelled_by",
+      "completed_by"
     ],
     texts: ["request_hash"],
     position: either("position")

@@ -4,7 +4,7 @@ import { AccountRegistered, AccountSignedUp, accountStream, EmailVerified, PlanC
 import { ApiKeyClaimed, ApiKeyIssued, ApiKeyReleased, ApiKeyRevoked } from "#domain/accounts/ApiKeyEvents.ts"
 import { AuditorAdded, AuditorRevoked, auditorStream } from "#domain/audit/Auditor.ts"
 import type { DomainEvent, EventIdentity } from "#domain/log/DomainEvent.ts"
-import { BatchAccepted, BatchCancelled, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
+import { BatchAccepted, BatchCancelled, BatchCompleted, BatchItemsAccepted, BatchItemsCancelled } from "#domain/pending/Batch.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
 import type { Attempt } from "#domain/vat/Verdict.ts"
 import { ValidationAccepted, ValidationCancelled, ValidationExpired } from "#domain/validation/ValidationTask.ts"
@@ -31,7 +31,8 @@ export const kinds = [
   "batch",
   "itemClosed",
   "batchCancelled",
-  "itemsCancelled"
+  "itemsCancelled",
+  "batchCompleted"
 ] as const
 
 /** Describes an event. `who` selects its account, key or auditor; `what` selects its VAT ID or another variant. */
@@ -213,6 +214,10 @@ const factOf = (happening: Happening, number: number, owner: number): Fact => {
     }
     case "batchCancelled":
       return { stream, event: BatchCancelled.make({ batch_id: id("ba", who), account_id, key_id }) }
+    case "batchCompleted": {
+      const facts = { batch_id: id("ba", who), account_id, key_id }
+      return { stream, event: BatchCompleted.make({ ...facts, final: 1, expired: 0, cancelled: 0 }) }
+    }
     case "itemsCancelled":
       return { stream, event: BatchItemsCancelled.make({ batch_id: id("ba", who), account_id, key_id, first: 0, count: 5 }) }
     case "auditorRevoked":
@@ -234,6 +239,7 @@ const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
     closed: `accepted ${who} ${what}`,
     itemClosed: `batch ${who}`,
     batchCancelled: `batch ${who}`,
+    batchCompleted: `batch ${who}`,
     itemsCancelled: `batchCancelled ${who}`
   }
   const needed = needs[kind]
@@ -250,7 +256,8 @@ const isPossible = (happened: Set<string>, { kind, what, who }: Happening) => {
       "batch",
       "itemClosed",
       "batchCancelled",
-      "itemsCancelled"
+      "itemsCancelled",
+      "batchCompleted"
     ].includes(kind) &&
     happened.has(once)
   )

@@ -98,6 +98,16 @@ export const BatchItemsCancelled = DomainEvent.define(
 )
 
 /**
+ * No item of the batch is pending any more: `final` items were answered, the others expired or were cancelled. Duplicates and items
+ * without a readable VAT ID do not count.
+ */
+export const BatchCompleted = DomainEvent.define(
+  "BatchCompleted",
+  1,
+  Schema.Struct({ ...batchFields, final: Schema.Int, expired: Schema.Int, cancelled: Schema.Int })
+)
+
+/**
  * An item as the client sent it. `details` is absent if it is a VAT ID alone. `additional` are the cells of the additional columns of a CSV file. Only the first item has `columns`, the
  * names of these columns.
  */

@@ -1,6 +1,6 @@
 /**
  * The background job for batches, which every replica runs. It appends the items of accepted batches chunk by chunk, records
- * cached answers without calling a source, and cancels the items of cancelled batches.
+ * cached answers without calling a source, cancels the items of cancelled batches, and records the completion of batches.
  */
 import { DateTime, Duration, Effect, Layer, Queue, Result } from "effect"
 import { backgroundCall } from "#domain/callers/Admission.ts"
@@ -9,6 +9,7 @@ import type { QuotaExceeded } from "#domain/callers/Metering.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as Worker from "#domain/concurrency/Worker.ts"
 import { BatchSpool, type OpenedChunk } from "#domain/pending/BatchSpool.ts"
+import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
 import { quotaDelay, quotaFailure } from "#domain/pending/TaskDelays.ts"
@@ -69,8 +70,27 @@ const makeRecordCached = Effect.gen(function* () {
     )
     const { failure, wait } = Result.getOrElse(result, () => immediately)
     yield* Effect.ignore(spool.release(chunk, wait, failure))
-    yield* signals.wake
+    yield* Effect.andThen(signals.wake, signals.itemEnded)
   })
+})
+
+const noBatch = "00000000-0000-0000-0000-000000000000"
+/** Pause between two looks for ended batches: a tenth of the time at most is spent on looks. */
+const pauseAfterLook = (duration: Duration.Duration) => Duration.max(Duration.times(duration, 9), Duration.millis(100))
+
+/** Completes batches. The items of a batch may end on any replica, so each replica looks after its own items and once a second. */
+const completing = Effect.gen(function* () {
+  const signals = yield* TaskSignals
+  const store = yield* BatchStore
+  let after = noBatch
+
+  const next = Effect.gen(function* () {
+    const [duration, { last }] = yield* Effect.timed(store.completeNext(after))
+    after = last ?? noBatch
+    yield* Effect.sleep(pauseAfterLook(duration))
+    if (last === null) yield* signals.awaitItemEnded(poll)
+  })
+  yield* Worker.loop("Completing batches", next, { afterFailure: poll })
 })
 
 /** Release of a chunk without delay: the task engine can try the remaining items at once. */
@@ -82,7 +102,7 @@ const make = Effect.gen(function* () {
   const recordCached = yield* makeRecordCached
   const opened = yield* Queue.bounded<OpenedChunk>(maxQueued)
   /** Id of the batch whose chunk was appended last. The next chunk belongs to the batch with the next id. */
-  let lastBatch = "00000000-0000-0000-0000-000000000000"
+  let lastBatch = noBatch
   /** Position in the log: no batch that was cancelled up to this position has pending items. */
   let endedUpTo = -1
 
@@ -99,6 +119,7 @@ const make = Effect.gen(function* () {
     const [duration, position] = yield* Effect.timed(spool.endNext(endedUpTo))
     if (position === null) return false
     endedUpTo = position
+    yield* signals.itemEnded
     yield* Effect.sleep(pauseAfter(duration))
     return true
   })
@@ -106,6 +127,7 @@ const make = Effect.gen(function* () {
   const advance = Effect.zipWith(open, end, (hasOpened, hasEnded) => hasOpened || hasEnded)
   const next = Effect.flatMap(advance, (busy) => (busy ? Effect.void : signals.awaitOpening(poll)))
   yield* Worker.loop("Storing batch items or finishing cancelled batches", next, { afterFailure: poll })
+  yield* completing
   // The task engine answers the items of a chunk that fails here.
   const recordNext = Effect.flatMap(Queue.take(opened), recordCached)
   yield* Effect.replicateEffect(Worker.loop("Recording cached answers for items of a batch", recordNext), parallel.chunks)

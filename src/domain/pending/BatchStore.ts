@@ -30,5 +30,12 @@ export class BatchStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<BatchResult>, StoreUnavailable>
     /** Records the cancellation of a batch. A repeated call has no effect. */
     readonly cancel: (batch: BatchFacts) => Effect.Effect<void, StoreUnavailable>
+    /**
+     * Records the completion of batches whose items have all ended, once for each batch. Looks at batches whose ids follow `after`.
+     * Returns the API keys of these batches, and the id of the `last` batch that it looked at; null if no batch follows.
+     */
+    readonly completeNext: (
+      after: string
+    ) => Effect.Effect<{ readonly keyIds: ReadonlyArray<string>; readonly last: string | null }, StoreUnavailable>
   }
 >()("vatproof/domain/pending/BatchStore") {}

@@ -202,7 +202,8 @@ const make = Effect.gen(function* () {
     if (Exit.isSuccess(exit)) {
       if (exit.value._tag === "Waits") return queue.defer(task, exit.value)
       // A probe may be closed without an answer of its register, for example by a cancellation.
-      return Effect.andThen(signals.closed(task.taskId), task.isProbe ? queue.defer(task, release) : Effect.void)
+      const told = task.batchId === null ? signals.closed(task.taskId) : signals.itemEnded
+      return Effect.andThen(told, task.isProbe ? queue.defer(task, release) : Effect.void)
     }
     // The service is stopping, so other replicas may claim the task at once.
     if (Cause.hasInterruptsOnly(exit.cause)) return queue.defer(task, release)

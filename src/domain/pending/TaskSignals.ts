@@ -1,4 +1,4 @@
-/** Signals within a process: new tasks for the task engine, new chunks for BatchOpening, and closed tasks for waiting clients. */
+/** Signals within a process: new tasks for the task engine, new chunks and ended items for BatchOpening, and closed tasks for waiting clients. */
 import { Context, Deferred, type Duration, Effect, Layer, Queue } from "effect"
 
 const makeSignal = Effect.map(Queue.sliding<void>(1), (queue) => ({
@@ -10,6 +10,7 @@ const makeSignal = Effect.map(Queue.sliding<void>(1), (queue) => ({
 const make = Effect.gen(function* () {
   const work = yield* makeSignal
   const opening = yield* makeSignal
+  const ended = yield* makeSignal
   const waiting = new Map<string, Set<Deferred.Deferred<void>>>()
 
   return {
@@ -17,6 +18,8 @@ const make = Effect.gen(function* () {
     awaitWork: work.wait,
     wakeOpening: opening.notify,
     awaitOpening: opening.wait,
+    itemEnded: ended.notify,
+    awaitItemEnded: ended.wait,
     closed: (taskId: string) =>
       Effect.sync(() => {
         for (const waiter of waiting.get(taskId) ?? []) Deferred.doneUnsafe(waiter, Effect.void)

@@ -8,6 +8,7 @@ import { computedId } from "#domain/log/ComputedId.ts"
 import { ValidationState } from "#domain/validation/ValidationTask.ts"
 import { elementType, sqlArray } from "#events/log/database/SqlArray.ts"
 import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
+import * as BatchCompletion from "#events/pending/BatchCompletion.ts"
 import * as PgBatchResults from "#events/pending/PgBatchResults.ts"
 import * as TaskEvents from "#events/pending/TaskEvents.ts"
 import * as EventTypes from "#events/log/store/EventTypes.ts"
@@ -171,7 +172,8 @@ const make = Effect.gen(function* () {
     count,
     isOpen: (batchId) => (uuid.test(batchId) ? isOpen(batchId) : Effect.succeed(false)),
     results: yield* PgBatchResults.make,
-    cancel
+    cancel,
+    completeNext: yield* BatchCompletion.make(count)
   })
 })
 

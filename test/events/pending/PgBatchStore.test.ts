@@ -1,5 +1,5 @@
 import { DateTime, Effect, Layer } from "effect"
-import { BatchAccepted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
+import { BatchAccepted, BatchCompleted, BatchItemsAccepted } from "#domain/pending/Batch.ts"
 import { BatchStore } from "#domain/pending/BatchStore.ts"
 import { Integrity } from "#domain/log/Integrity.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -10,6 +10,8 @@ import { assert, layer } from "#test/support/Test.ts"
 
 const [account_id, key_id] = ["019371c0-5f00-7000-8000-0000000000ac", "019371c0-5f00-7000-8000-0000000000a1"]
 const [open, mixed, ended, spooled, unknown] = [1, 2, 3, 4, 5].map((number) => `019371c0-5f00-7000-8000-0000000000b${number}`)
+
+const first = "00000000-0000-0000-0000-000000000000"
 
 const appendBatch = (batch_id: string | undefined, vat_ids: ReadonlyArray<string>) => {
   const facts = { batch_id: batch_id ?? "", account_id, key_id, expires_at: DateTime.makeUnsafe("2100-01-01T00:00:00Z") }
@@ -58,6 +60,22 @@ layer(store, { excludeTestServices: true })("The store of batches", (it) => {
     const clients = Array.from({ length: 500 }, (_, client) => expected[client % expected.length] ?? [])
     const progress = yield* Effect.forEach(clients, ([id]) => read(String(id)), { concurrency: "unbounded" })
     assert.deepStrictEqual<unknown>(progress, clients)
+  })
+
+  it.effect("records the completion of a batch once, whatever number of replicas sees its end", function* () {
+    const { completeNext } = yield* BatchStore
+    const { readStream } = yield* EventStore
+    yield* Effect.all(
+      Array.from({ length: 8 }, () => completeNext(first)),
+      { concurrency: 8 }
+    )
+    const stored = (yield* readStream(`key-${key_id}`, 0, 100)).filter(({ type }) => type === BatchCompleted.type)
+    const facts = { account_id, batch_id: ended, cancelled: 0, expired: 0, final: 1, key_id }
+    assert.deepStrictEqual(
+      stored.map(({ data }) => data),
+      [JSON.stringify(facts)]
+    )
+    assert.deepStrictEqual(yield* completeNext(first), { keyIds: [], last: null })
   })
 
   it.effect("reports no open batch for an id that is not a UUID", function* () {
