@@ -114,6 +114,7 @@ CREATE INDEX IF NOT EXISTS tasks_paused ON vatproof.tasks (key_id, due_at) WHERE
 CREATE INDEX IF NOT EXISTS tasks_expiry ON vatproof.tasks (expires_at) WHERE closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_key ON vatproof.tasks (key_id, state, position) WHERE batch_id IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_vat_id ON vatproof.tasks (key_id, vat_id, state, position) WHERE batch_id IS NULL;
+CREATE INDEX IF NOT EXISTS tasks_closed_of_key ON vatproof.tasks (key_id, state, closed_by) WHERE batch_id IS NULL AND closed_by IS NOT NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_batch ON vatproof.tasks (batch_id, item) WHERE batch_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS tasks_open_of_batch ON vatproof.tasks (batch_id, item) WHERE batch_id IS NOT NULL AND closed_by IS NULL;
 CREATE INDEX IF NOT EXISTS tasks_of_reference ON vatproof.tasks (key_id, reference_hash, state, position) WHERE reference_hash IS NOT NULL;
@@ -141,6 +142,7 @@ CREATE TABLE IF NOT EXISTS vatproof.batches (
   completed_by bigint
 );
 CREATE INDEX IF NOT EXISTS batches_of_key ON vatproof.batches (key_id, position);
+CREATE INDEX IF NOT EXISTS batches_completed_of_key ON vatproof.batches (key_id, completed_by) WHERE completed_by IS NOT NULL;
 CREATE INDEX IF NOT EXISTS batches_open ON vatproof.batches (batch_id) WHERE completed_by IS NULL;
 CREATE INDEX IF NOT EXISTS batches_cancelled ON vatproof.batches (cancelled_by) WHERE cancelled_by IS NOT NULL;
 COMMENT ON TABLE vatproof.batches IS 'Accepted batches. The table tasks has the states of their items.';

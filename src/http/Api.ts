@@ -17,6 +17,7 @@ import { RegistrationApi } from "#http/accounts/signup/RegistrationApi.ts"
 import { SignupApi } from "#http/accounts/signup/SignupApi.ts"
 import { SourceHistoryApi } from "#http/system/SourceHistoryApi.ts"
 import { SystemApi } from "#http/system/SystemApi.ts"
+import { UpdatesApi } from "#http/pending/UpdatesApi.ts"
 import { UsageApi } from "#http/callers/UsageApi.ts"
 import { ValidationApi } from "#http/validation/ValidationApi.ts"
 
@@ -33,6 +34,7 @@ export const serversAt = (url: string) => [{ url, description: "The service that
 export class DecodedApi extends HttpApi.make("vatproof")
   .add(PendingValidationsApi)
   .add(BatchesApi)
+  .add(UpdatesApi)
   .add(ReceiptsApi)
   .add(ReceiptLinksApi)
   .add(RegistrationApi)

@@ -22,6 +22,7 @@ import * as SignupHandlers from "#http/accounts/signup/SignupHandlers.ts"
 import * as SitePages from "#http/site/SitePages.ts"
 import * as SourceHistoryHandlers from "#http/system/SourceHistoryHandlers.ts"
 import * as SystemHandlers from "#http/system/SystemHandlers.ts"
+import * as UpdatesHandlers from "#http/pending/UpdatesHandlers.ts"
 import * as UsageHandlers from "#http/callers/UsageHandlers.ts"
 import { validatePath } from "#http/validation/ValidationApi.ts"
 import * as ValidationHandlers from "#http/validation/ValidationHandlers.ts"
@@ -40,7 +41,8 @@ const decodedEndpoints = HttpApiBuilder.layer(DecodedApi).pipe(
     ReceiptsHandlers.layer,
     RegistrationHandlers.layer,
     SignupHandlers.layer,
-    SourceHistoryHandlers.layer
+    SourceHistoryHandlers.layer,
+    UpdatesHandlers.layer
   ]),
   Layer.provide([
     AuditAuthentication.layerAuditorRequired,

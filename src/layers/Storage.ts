@@ -27,6 +27,7 @@ import { Outbox } from "#events/accounts/Outbox.ts"
 import * as PgBatchSpool from "#events/pending/PgBatchSpool.ts"
 import * as PgBatchStore from "#events/pending/PgBatchStore.ts"
 import * as PgTaskQueue from "#events/pending/PgTaskQueue.ts"
+import * as PgUpdateReader from "#events/pending/PgUpdateReader.ts"
 import * as PgValidationReader from "#events/pending/PgValidationReader.ts"
 import * as RetentionJob from "#events/log/personal/RetentionJob.ts"
 import * as EventIndex from "#events/audit/EventIndex.ts"
@@ -89,7 +90,14 @@ export const stores = Layer.mergeAll(
   RetentionJob.layer(ReceiptRetention.mayErase),
   PgReceiptLinks.layer.pipe(Layer.provideMerge(PgReceipts.layer)),
   PgRateLimiter.layer,
-  Layer.mergeAll(PgBatchSpool.layer, PgBatchStore.layer, PgTaskQueue.layer, PgValidationReader.layer, TaskSignals.layer)
+  Layer.mergeAll(
+    PgBatchSpool.layer,
+    PgBatchStore.layer,
+    PgTaskQueue.layer,
+    PgUpdateReader.layer,
+    PgValidationReader.layer,
+    TaskSignals.layer
+  )
 ).pipe(
   Layer.provideMerge(Layer.merge(EventStore.layer, PgKeyedHash.layer)),
   Layer.provideMerge(Layer.mergeAll(plans, retention, DisposableDomains.layer, NodeCrypto.layer))

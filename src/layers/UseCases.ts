@@ -11,6 +11,7 @@ import { Batches } from "#domain/pending/Batches.ts"
 import * as BatchOpening from "#domain/pending/BatchOpening.ts"
 import { PendingValidations } from "#domain/pending/PendingValidations.ts"
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
+import { Updates } from "#domain/pending/Updates.ts"
 import { RegisterAgent } from "#domain/accounts/signup/RegisterAgent.ts"
 import { SignUp } from "#domain/accounts/signup/SignUp.ts"
 import { VerifyEmail } from "#domain/accounts/signup/VerifyEmail.ts"
@@ -27,7 +28,7 @@ export const useCases = Layer.unwrap(
     const { confirmationCountries: countries, requesterCountries } = config
     const validation = ValidateVatId.layer({ freshness, countries, requesterCountries })
     return Layer.mergeAll(
-      Layer.mergeAll(Batches.layer, BatchOpening.layer, PendingValidations.layer, TaskEngine.layer).pipe(
+      Layer.mergeAll(Batches.layer, BatchOpening.layer, PendingValidations.layer, TaskEngine.layer, Updates.layer).pipe(
         Layer.provideMerge(validation.pipe(Layer.provide(ConfirmVatId.layer(names))))
       ),
       Layer.mergeAll(RegisterAgent.layer(config.registrationsPerDay), SignUp.layer(config.signupsPerDay), VerifyEmail.layer),

@@ -125,9 +125,9 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
         assert.match(headers["content-type"] ?? "", /^text\/plain/u)
         assert.match(text, /^# Vatproof\n\n> /u)
         const commands = [...text.matchAll(/^curl -i (.+)$/gmu)].map(([, command = ""]) => command)
-        assert.lengthOf(commands, 6)
+        assert.lengthOf(commands, 7)
         const run = (command: string, key: string) => {
-          const [, url = ""] = /(https?:\S+)/u.exec(command) ?? []
+          const [, url = ""] = /(https?:[^\s"]+)/u.exec(command) ?? []
           assert.isTrue(url.startsWith(baseUrl), url)
           const sent = [...command.matchAll(/-H ['"]([^:]+): ([^'"]+)['"]/gu)].map(([, name = "", value = ""]) => [
             name,
@@ -138,7 +138,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
           const method = command.includes("-X POST") ? ("POST" as const) : ("GET" as const)
           return ask(url.slice(baseUrl.length), { method, headers: Object.fromEntries(sent), ...body })
         }
-        const [register = "", check = "", usage = "", later = "", batch = "", results = ""] = commands
+        const [register = "", check = "", usage = "", later = "", batch = "", results = "", updates = ""] = commands
         const registered = yield* run(register, "")
         const { api_key } = yield* Schema.decodeUnknownEffect(Schema.Struct({ api_key: Schema.String }))(registered.body)
         const validated = yield* run(check, api_key)
@@ -150,6 +150,7 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the service"
         const submitted = yield* run(batch, api_key)
         const { batch_id } = yield* Schema.decodeUnknownEffect(Schema.Struct({ batch_id: Schema.String }))(submitted.body)
         assert.include((yield* run(results.replace("$BATCH_ID", batch_id), api_key)).text, '"1","')
+        assert.include((yield* run(updates, api_key)).text, '"type":"validation.final"')
         // The table of errors in llms.txt has a row for this error code.
         const refused = yield* validate("XX1", { key: api_key })
         const { error } = yield* Schema.decodeUnknownEffect(Schema.Struct({ error: Schema.Struct({ code: Schema.String }) }))(

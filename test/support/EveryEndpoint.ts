@@ -202,6 +202,9 @@ const submitted = Effect.fnUntraced(function* (service: ServiceClient, expect: E
     if (next_cursor !== null)
       yield* expect(200, `GET ${path}`, path, { key, query: { ...query, limit: "1", cursor: next_cursor } })
   }
+  const updates = "/v1/updates"
+  yield* expect(200, `GET ${updates}`, updates, { key, query: { limit: "1" } })
+  yield* expect(200, `GET ${updates}`, updates, { key, query: { after: "now", wait: "1", types: "validation.final" } })
 })
 
 const batches = Effect.fnUntraced(function* (service: ServiceClient, expect: Expect, run: number) {

@@ -202,6 +202,10 @@ layer(Layer.merge(layerSigned(), Layer.effect(Installed, install())), { excludeT
       yield* call("cancelBatch", { path: { batch_id } })
       assert.strictEqual((yield* call("listBatchResults", { path: { batch_id } })).data.length, 1)
       assert.strictEqual((yield* call("listBatches")).data.length, 1)
+      assert.include(
+        (yield* call("listUpdates")).data.map(({ type }) => type),
+        "validation.cancelled"
+      )
 
       const rotated = yield* call("rotateApiKey", { body: { revoke_old: true } })
       yield* connect({ apiKey: rotated.key }).call("revokeOwnApiKey")

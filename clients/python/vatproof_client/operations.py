@@ -261,6 +261,64 @@ class Receipt(TypedDict):
     sandbox: NotRequired[Literal[True]]
 
 
+class Updates(TypedDict):
+    data: List[Union["ValidationFinal", "ValidationEnded", "BatchCompleted"]]
+    next_cursor: str
+    has_more: bool
+
+
+class BatchCompletedDataCounts(TypedDict):
+    final: int
+    expired: int
+    cancelled: int
+    invalid_format: int
+    duplicates: int
+
+
+class BatchCompletedData(TypedDict):
+    batch_id: str
+    counts: "BatchCompletedDataCounts"
+    url: str
+
+
+class BatchCompleted(TypedDict):
+    id: str
+    timestamp: str
+    type: str
+    data: "BatchCompletedData"
+
+
+class ValidationEndedData(TypedDict):
+    validation_id: str
+    vat_id: str
+    url: str
+    reason: Union[str, None]
+
+
+class ValidationEnded(TypedDict):
+    id: str
+    timestamp: str
+    type: str
+    data: "ValidationEndedData"
+
+
+class ValidationFinalData(TypedDict):
+    validation_id: str
+    vat_id: str
+    url: str
+    valid: bool
+    source: str
+    source_timestamp: str
+    receipt_id: Union[str, None]
+
+
+class ValidationFinal(TypedDict):
+    id: str
+    timestamp: str
+    type: str
+    data: "ValidationFinalData"
+
+
 class BatchCounts(TypedDict):
     total: int
     pending: int
@@ -524,6 +582,13 @@ class CancelBatchPath(TypedDict):
     batch_id: str
 
 
+class ListUpdatesQuery(TypedDict):
+    after: NotRequired[str]
+    types: NotRequired[str]
+    limit: NotRequired[int]
+    wait: NotRequired[int]
+
+
 class GetQualifiedConfirmationPath(TypedDict):
     receipt_id: str
 
@@ -673,6 +738,10 @@ class Operations:
 
     def cancel_batch(self, path: "CancelBatchPath") -> "Batch":
         result: "Batch" = self._json("POST", "/v1/batches/{batch_id}/cancel", "apiKey", path=path)
+        return result
+
+    def list_updates(self, query: Optional["ListUpdatesQuery"] = None) -> "Updates":
+        result: "Updates" = self._json("GET", "/v1/updates", "apiKey", query=query)
         return result
 
     def get_qualified_confirmation(self, path: "GetQualifiedConfirmationPath") -> "Receipt":

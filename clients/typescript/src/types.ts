@@ -62,6 +62,14 @@ export type ReceiptSummary = { readonly receipt_id: string; readonly target_vat_
 
 export type Receipt = { readonly receipt_id: string; readonly target_vat_id: string; readonly requester_vat_id: string | null; readonly reference: string | null; readonly input: { readonly company_name: string; readonly company_street: string; readonly company_zip: string; readonly company_city: string }; readonly result: { readonly valid: boolean; readonly name_match: "match" | "mismatch" | "not_queried" | "not_provided"; readonly street_match: "match" | "mismatch" | "not_queried" | "not_provided"; readonly zip_match: "match" | "mismatch" | "not_queried" | "not_provided"; readonly city_match: "match" | "mismatch" | "not_queried" | "not_provided"; readonly official_name: string; readonly official_address: string }; readonly bzst_request_id: string | null; readonly issued_at: string; readonly source: string; readonly sandbox?: true }
 
+export type Updates = { readonly data: ReadonlyArray<ValidationFinal | ValidationEnded | BatchCompleted>; readonly next_cursor: string; readonly has_more: boolean }
+
+export type BatchCompleted = { readonly id: string; readonly timestamp: string; readonly type: "batch.completed"; readonly data: { readonly batch_id: string; readonly counts: { readonly final: number; readonly expired: number; readonly cancelled: number; readonly invalid_format: number; readonly duplicates: number }; readonly url: string } }
+
+export type ValidationEnded = { readonly id: string; readonly timestamp: string; readonly type: "validation.expired" | "validation.cancelled" | (string & {}); readonly data: { readonly validation_id: string; readonly vat_id: string; readonly url: string; readonly reason: string | null } }
+
+export type ValidationFinal = { readonly id: string; readonly timestamp: string; readonly type: "validation.final"; readonly data: { readonly validation_id: string; readonly vat_id: string; readonly url: string; readonly valid: boolean; readonly source: string; readonly source_timestamp: string; readonly receipt_id: string | null } }
+
 export type Batch = { readonly batch_id: string; readonly status: "running" | "paused" | "finished" | "cancelling" | "cancelled" | (string & {}); readonly reason: "QUOTA" | null; readonly resets_at: string | null; readonly counts: { readonly total: number; readonly pending: number; readonly final: number; readonly invalid_format: number; readonly duplicates: number; readonly expired: number; readonly cancelled: number }; readonly accepted_at: string; readonly expires_at: string; readonly estimated_end: string | null }
 
 export type BatchResults = { readonly data: ReadonlyArray<BatchResult>; readonly next_cursor: string | null }
@@ -98,6 +106,7 @@ export interface Operations {
   readonly getBatch: { readonly input: { readonly path: { readonly batch_id: string }; readonly query?: { readonly wait?: number } }; readonly result: Batch }
   readonly listBatchResults: { readonly input: { readonly path: { readonly batch_id: string }; readonly query?: { readonly limit?: number; readonly cursor?: string } }; readonly result: BatchResults }
   readonly cancelBatch: { readonly input: { readonly path: { readonly batch_id: string } }; readonly result: Batch }
+  readonly listUpdates: { readonly input: { readonly query?: { readonly after?: string; readonly types?: string; readonly limit?: number; readonly wait?: number } }; readonly result: Updates }
   readonly getQualifiedConfirmation: { readonly input: { readonly path: { readonly receipt_id: string } }; readonly result: Receipt }
   readonly listQualifiedConfirmations: { readonly input: { readonly query?: { readonly target_vat_id?: string; readonly limit?: number; readonly cursor?: string } }; readonly result: ReceiptList }
   readonly createReceiptLink: { readonly input: { readonly path: { readonly receipt_id: string }; readonly body?: { readonly expires_in_days?: number; readonly until?: "key" } }; readonly result: ReceiptLink }
@@ -140,6 +149,7 @@ export const operations: { readonly [Id in keyof Operations]: readonly [string, 
   getBatch: ["GET","/v1/batches/{batch_id}","apiKey",false],
   listBatchResults: ["GET","/v1/batches/{batch_id}/results","apiKey",false],
   cancelBatch: ["POST","/v1/batches/{batch_id}/cancel","apiKey",false],
+  listUpdates: ["GET","/v1/updates","apiKey",false],
   getQualifiedConfirmation: ["GET","/v1/qualified-confirmations/{receipt_id}","either",false],
   listQualifiedConfirmations: ["GET","/v1/qualified-confirmations","either",false],
   createReceiptLink: ["POST","/v1/qualified-confirmations/{receipt_id}/links","either",false],

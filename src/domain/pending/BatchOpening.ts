@@ -85,7 +85,8 @@ const completing = Effect.gen(function* () {
   let after = noBatch
 
   const next = Effect.gen(function* () {
-    const [duration, { last }] = yield* Effect.timed(store.completeNext(after))
+    const [duration, { keyIds, last }] = yield* Effect.timed(store.completeNext(after))
+    yield* signals.closed(...keyIds)
     after = last ?? noBatch
     yield* Effect.sleep(pauseAfterLook(duration))
     if (last === null) yield* signals.awaitItemEnded(poll)

@@ -3,7 +3,6 @@ import { Clock, Context, DateTime, Duration, Effect, Layer, Option, Result, Sche
 import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { makeOnce, requireSame } from "#domain/pending/IdempotencyRules.ts"
 import { Crypto } from "#domain/kernel/Crypto.ts"
-import * as FairQueue from "#domain/concurrency/FairQueue.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RequestContext } from "#domain/kernel/RequestContext.ts"
 import { computedId } from "#domain/log/ComputedId.ts"
@@ -46,14 +45,11 @@ export interface Submitted {
 }
 
 /** Polling interval for waiting clients, because another replica may close their tasks. All clients poll at the same time, to share a statement. */
-const pollEveryMs = 500
-/** Maximum number of waiting clients per replica, and of these per API key. Further clients get a response at once. */
-const maxWaits = { concurrency: 2_000, capacity: 2_000, perKey: 100 }
+export const pollEveryMs = 500
 
 const makeAwaitClosed = Effect.gen(function* () {
   const reader = yield* ValidationReader
   const signals = yield* TaskSignals
-  const waits = yield* FairQueue.make(maxWaits)
 
   /** Waits until a validation is no longer pending. */
   const awaitClosed = Effect.fnUntraced(function* (keyId: string, validationId: string, wait: Duration.Duration) {
@@ -68,7 +64,7 @@ const makeAwaitClosed = Effect.gen(function* () {
   })
 
   return (keyId: string, validationId: string, wait: Duration.Duration) =>
-    waits.admit(keyId, awaitClosed(keyId, validationId, wait), () => Effect.void)
+    signals.inPlace(keyId, awaitClosed(keyId, validationId, wait), Effect.void)
 })
 
 const make = Effect.gen(function* () {
@@ -110,7 +106,7 @@ const make = Effect.gen(function* () {
     const task = { taskId, closingId: closingId(crypto, taskId), opening }
     yield* (yield* TraceLinks).noteSubmission("vatproof.validation_id", taskId)
     const answer = yield* wait === null ? validate({ ...request, task }) : accept(request, task)
-    if (answer === null) yield* signals.wake
+    yield* answer === null ? signals.wake : signals.closed(caller.keyId)
     if (answer === null && wait !== null && Duration.isPositive(wait)) return yield* get(caller.keyId, taskId, wait)
     const { requestId } = yield* RequestContext
     const { value: vatId } = yield* Effect.fromResult(VatIds.parse(request.input))
@@ -148,7 +144,7 @@ const make = Effect.gen(function* () {
     const { state, vatId } = yield* find(keyId, validationId)
     if (state === "pending") {
       yield* queue.close(validationId, { accountId, keyId, vatId, request: null }, "requested")
-      yield* signals.closed(validationId)
+      yield* signals.closed(validationId, keyId)
     }
     return yield* find(keyId, validationId)
   })

@@ -202,7 +202,7 @@ const make = Effect.gen(function* () {
     if (Exit.isSuccess(exit)) {
       if (exit.value._tag === "Waits") return queue.defer(task, exit.value)
       // A probe may be closed without an answer of its register, for example by a cancellation.
-      const told = task.batchId === null ? signals.closed(task.taskId) : signals.itemEnded
+      const told = task.batchId === null ? signals.closed(task.taskId, task.keyId) : signals.itemEnded
       return Effect.andThen(told, task.isProbe ? queue.defer(task, release) : Effect.void)
     }
     // The service is stopping, so other replicas may claim the task at once.

@@ -33,15 +33,8 @@ export const make = Effect.fnUntraced(function* (count: (batchId: string) => Eff
 
   const complete = Effect.fnUntraced(function* ({ account_id, batch_id, key_id }: typeof Row.Type) {
     const { cancelled, expired, final } = yield* count(batch_id)
-    const command = {
-      stream: `key-${key_id}`,
-      expectedVersion: null,
-      events: [BatchCompleted.make({ batch_id, account_id, key_id, final, expired, cancelled })],
-      identities: [{ eventId: computedId(crypto, "completed", batch_id), causationId: null }],
-      mayBeStored: true,
-      charge: null
-    } as const
-    yield* Effect.catchTag(events.append(command), refusals, Effect.die)
+    const event = BatchCompleted.make({ batch_id, account_id, key_id, final, expired, cancelled })
+    yield* events.appendFact(`key-${key_id}`, event, { eventId: computedId(crypto, "completed", batch_id), causationId: null })
   })
 
   return Effect.fn("PgBatchStore.completeNext")(function* (after: string) {
@@ -52,6 +45,3 @@ export const make = Effect.fnUntraced(function* (count: (batchId: string) => Eff
     return { keyIds: [...new Set(ended.map(({ key_id }) => key_id))], last }
   })
 })
-
-/** Errors that a command without charge, precondition and expected version cannot cause. */
-const refusals = ["QuotaReached", "RateLimitReached", "PreconditionFailed", "VersionConflict"] as const

@@ -43,6 +43,12 @@ curl -i -X POST ${publicUrl}/v1/batches -H "X-Api-Key: $API_KEY" -H 'Prefer: wai
 curl -i ${publicUrl}/v1/batches/$BATCH_ID/results -H "X-Api-Key: $API_KEY" -H 'accept: text/csv'
 \`\`\`
 
+6. Learn by one long poll which of your validations and batches have ended, in order. \`next_cursor\` is the \`after\` of the next call:
+
+\`\`\`sh
+curl -i "${publicUrl}/v1/updates?wait=30" -H "X-Api-Key: $API_KEY"
+\`\`\`
+
 A 402 has the next steps in \`error.details\`: \`plan\`, \`limit\`, \`resets_at\` (null: waiting does not help), \`upgrade_url\`, \`contact\`.
 
 ${sectionsOf(info.description ?? "", ["Errors", "Limits and counting"])}

@@ -3,8 +3,7 @@ import { Effect, Schema } from "effect"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 
 /** The service did not issue this cursor for this list. */
-export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidCursor", {}) {
-  readonly field = "cursor"
+export class InvalidCursor extends Schema.TaggedError<InvalidCursor>()("InvalidCursor", { field: Schema.String }) {
   override get message() {
     return "Expected the next_cursor of the previous page of the same list"
   }
@@ -23,11 +22,12 @@ export const make = Effect.map(KeyedHash, (hash) => {
       const text = position.toString(36)
       return `${text}.${signatureOf(list, text)}`
     },
-    decode: (list: string, cursor: string): Effect.Effect<number, InvalidCursor> => {
+    /** `field` is the name of the parameter that has the cursor. */
+    decode: (list: string, cursor: string, field = "cursor"): Effect.Effect<number, InvalidCursor> => {
       const [, position, signature] = form.exec(cursor) ?? []
       return position !== undefined && signature === signatureOf(list, position)
         ? Effect.succeed(Number.parseInt(position, 36))
-        : Effect.fail(new InvalidCursor({}))
+        : Effect.fail(new InvalidCursor({ field }))
     }
   }
 })

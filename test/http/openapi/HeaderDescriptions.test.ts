@@ -106,6 +106,8 @@ layer(testLayer, { excludeTestServices: true })("The OpenAPI document", (it) => 
     yield* ask("GET /v1/validations/{validation_id}", 404, { path: "/v1/validations/x", key })
     yield* ask("GET /v1/validations", 200, { key })
     yield* ask("GET /v1/validations", 400, { key, query: { status: "open" } })
+    yield* ask("GET /v1/updates", 200, { key })
+    yield* ask("GET /v1/updates", 400, { key, query: { limit: "0" } })
   })
 
   it.effect("lists the response headers of the endpoints for batches of VAT IDs", function* () {

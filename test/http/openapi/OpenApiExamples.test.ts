@@ -179,6 +179,9 @@ const record = Effect.gen(function* () {
   const open = yield* service.post(batches, { items: [{ custom_id: "customer-3", vat_id: "MT10999301" }] }, { key })
   const { batch_id: openId } = yield* decodeBatch(open.body)
   keep("cancelBatch", "cancelled", yield* service.post(`${batches}/${openId}/cancel`, undefined, { key }))
+  const areComplete = ({ text }: Reply) => text.split("batch.completed").length === 3
+  const updates = yield* Effect.repeat(service.get("/v1/updates", { key }), { until: areComplete })
+  keep("listUpdates", "a validation and two batches", updates)
   const receiptId = yield* receiptIdOf(confirmed)
   yield* get("getQualifiedConfirmation", "receipt", `${receiptsPath}/${receiptId}`, { key: paid })
   yield* get("listQualifiedConfirmations", "page", receiptsPath, { key: paid, query: { limit: "1" } })
