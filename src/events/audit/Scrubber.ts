@@ -168,7 +168,6 @@ const textOf = ({ message, position: at, table }: Findings.Finding) => {
 const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
   const crypto = yield* Crypto
   const reads = yield* AuditReads.make
-  const documentReads = yield* DocumentAudit.makeReads
   const subjects = yield* SubjectCheck.all
   return (found: Findings.Findings, isWhole: boolean) => {
     const documents = DocumentAudit.make(crypto, found)
@@ -177,7 +176,7 @@ const makeAudit = Effect.fnUntraced(function* (schema: SchemaAudit.Comparison) {
       schema: SchemaAudit.run(schema, found),
       documents: (from: number, to: number) =>
         Effect.map(
-          Effect.all([reads.eventsWithDocuments(from, to, subjects.types), documentReads.between(from, to)]),
+          Effect.all([reads.eventsWithDocuments(from, to, subjects.types), reads.documents(from, to)]),
           ([events, rows]) => {
             documents.compareAll(events, rows)
             events.forEach(compareSubjects)

@@ -5,7 +5,6 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { LogExported, logStream } from "#domain/log/LogReadEvents.ts"
 import { logId } from "#events/log/store/AppendCommand.ts"
 import * as AuditReads from "#events/log/verify/AuditReads.ts"
-import * as DocumentAudit from "#events/log/verify/DocumentAudit.ts"
 import { textsOf } from "#events/log/export/ExportFolder.ts"
 import { encodeHashes, type ExportManifest, otherNodes } from "#events/log/export/ExportManifest.ts"
 import { exportFiles } from "#events/log/export/ExportReadme.ts"
@@ -55,7 +54,6 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const path = yield* Path.Path
   const proofs = yield* EventProofs.make
   const reads = yield* AuditReads.make
-  const documents = yield* DocumentAudit.makeReads
   const { proved } = yield* ExportCatalogue
   const into = (...names: ReadonlyArray<string>) => path.join(options.directory, ...names)
 
@@ -77,7 +75,7 @@ export const run = Effect.fn("LogExport.run")(function* (options: LogExportOptio
   const factsOf = yield* makeFacts(prove, size)
 
   const readSection = (from: number, to: number) =>
-    Effect.all([reads.events(from, to), documents.between(from, to)], { concurrency: "unbounded" })
+    Effect.all([reads.events(from, to), reads.documents(from, to)], { concurrency: "unbounded" })
 
   const exportSection = Effect.fnUntraced(function* ([events, personal]: Effect.Success<ReturnType<typeof readSection>>) {
     const rows = yield* Effect.forEach(
@@ -206,7 +204,7 @@ const makeWriters = Effect.fnUntraced(function* (into: Into, { log }: ExportMani
 
   return Effect.fnUntraced(function* (
     rows: ReadonlyArray<ExportedEvent>,
-    documents: ReadonlyMap<number, DocumentAudit.DocumentRow>
+    documents: ReadonlyMap<number, AuditReads.DocumentRow>
   ) {
     const events = rows.map(({ event }) => event)
     yield* lines.writeAll(utf8.encode(events.map((event) => `${EventLine.format(event)}\n`).join("")))

@@ -184,7 +184,6 @@ type Section = Effect.Success<ReturnType<Effect.Success<ReturnType<typeof makeRe
 const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Extent) {
   const reads = yield* AuditReads.make
   const tree = yield* TreeStore
-  const documentReads = yield* DocumentAudit.makeReads
   const computed = yield* LeafHashes.makeComputed
   const { types } = yield* SubjectCheck.all
 
@@ -195,7 +194,7 @@ const makeReadSection = Effect.fnUntraced(function* ({ end, isFast, signed }: Ex
         isFast && to <= signed ? computed({ from, to }) : Effect.succeed(null),
         tree.readTiles(tilesOf(from, Math.min(to, signed), signed)),
         tree.checkpointsFrom(from === 0 ? 0 : from + 1, sectionSize + 1),
-        documentReads.between(from, to)
+        reads.documents(from, to)
       ],
       { concurrency: "unbounded" }
     )
@@ -218,18 +217,11 @@ export const compareTables = Effect.fnUntraced(function* (
   for (const { index, level } of yield* reads.surplus) {
     findings.add(null, `the stored tree has more hashes in tile ${level}/${index} than were signed`)
   }
-  for (const { log_id, what } of yield* reads.foreign)
-    findings.add(null, `there is a ${what} of log ${log_id}, which does not exist`)
-  for (const { log_id, position } of yield* reads.strangers(end)) {
-    findings.add(Number(position), `there is an event ${placeOf(log_id)}`)
-  }
-  for (const { log_id, position } of yield* (yield* DocumentAudit.makeReads).strangers(end)) {
-    findings.add(Number(position), `there is a personal document ${placeOf(log_id)}`)
+  for (const { logId: other, position, what } of yield* reads.strays(end)) {
+    const place = other === logId ? "outside of the positions of the log" : `of log ${other}, which does not exist`
+    findings.add(position, `there is ${what} ${place}`)
   }
 })
-
-const placeOf = (otherLogId: number) =>
-  otherLogId === logId ? "outside of the positions of the log" : `of log ${otherLogId}, which does not exist`
 
 /**
  * Determines how many events the log should have, and how many of them were signed. A kept checkpoint can cover events that the

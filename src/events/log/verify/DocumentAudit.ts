@@ -1,82 +1,12 @@
 /** Compares personal documents with the digests in their events, and reports missing, wrong and surplus documents. */
-import { Effect, Option, Predicate, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { Option, Predicate } from "effect"
 import { PersonalDataErased, PersonalDataHeld } from "#domain/log/PersonalData.ts"
-import { logId } from "#events/log/store/AppendCommand.ts"
+import type { DocumentRow } from "#events/log/verify/AuditReads.ts"
 import type { Findings } from "#events/log/verify/Findings.ts"
 import type { PureCrypto } from "#domain/kernel/Crypto.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 import * as PersonalDocument from "#events/log/store/PersonalDocument.ts"
-import * as QueryPolicy from "#events/log/database/QueryPolicy.ts"
 import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
-
-/** Time for which a query is retried, so that a verification of many minutes survives a restart of the database. */
-const retryFor = "30 seconds"
-
-/**
- * A row in `vatproof.personal_documents`. `document` is null after the erasure. `retainUntil` is the end of the document's
- * retention (UTC with milliseconds).
- */
-export interface DocumentRow {
-  readonly document: string | null
-  readonly retainUntil: string
-  readonly isHeld: boolean
-  readonly changedBy: number | null
-}
-
-/** Creates the functions that read personal documents from the database. */
-export const makeReads = Effect.map(SqlClient.SqlClient, (sql) => {
-  const find = SqlSchema.findAll({
-    Request: Schema.Struct({ from: Schema.Int, to: Schema.Int }),
-    Result: Schema.Struct({
-      position: Schema.BigInt,
-      document: Schema.NullOr(Schema.String),
-      retain_until: Schema.String,
-      is_held: Schema.Boolean,
-      changed_by: Schema.NullOr(Schema.BigInt)
-    }),
-    execute: ({ from, to }) => sql`SELECT position, document, is_held, changed_by,
-        coalesce(to_char(retain_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'infinity') AS retain_until
-      FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${from} AND position < ${to} ORDER BY position`
-  })
-
-  const findStrangers = SqlSchema.findAll({
-    Request: Schema.Int,
-    Result: Schema.Struct({ log_id: Schema.Int, position: Schema.BigInt }),
-    execute: (head) => sql`(SELECT log_id, position FROM vatproof.personal_documents WHERE log_id < ${logId} LIMIT 10)
-      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id > ${logId} LIMIT 10)
-      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position < 0 LIMIT 10)
-      UNION ALL (SELECT log_id, position FROM vatproof.personal_documents WHERE log_id = ${logId} AND position >= ${head}
-        AND position >= (SELECT next_position FROM vatproof.logs WHERE log_id = ${logId}) ORDER BY position LIMIT 10)`
-  })
-
-  return {
-    /** Personal documents of the events at positions `from` (inclusive) to `to` (exclusive), by position. */
-    between: (from: number, to: number) =>
-      find({ from, to }).pipe(
-        QueryPolicy.withRetry(retryFor),
-        Effect.map(
-          (rows): ReadonlyMap<number, DocumentRow> =>
-            new Map(
-              rows.map(({ changed_by, document, is_held, position, retain_until }) => [
-                Number(position),
-                {
-                  document,
-                  retainUntil: retain_until,
-                  isHeld: is_held,
-                  changedBy: changed_by === null ? null : Number(changed_by)
-                }
-              ])
-            )
-        )
-      ),
-    /**
-     * Up to 40 personal documents that do not belong to the log: with the id of another log, with a negative position, or at a
-     * position after the end of the log.
-     */
-    strangers: (head: number) => findStrangers(head).pipe(QueryPolicy.withRetry(retryFor))
-  }
-})
 
 /** Numbers of intact documents, and of events whose document is erased. */
 export interface DocumentCounts {
