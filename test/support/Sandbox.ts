@@ -1,7 +1,7 @@
 /** The sandbox with a journal of its calls: the newest calls in full, counters of all calls, and the maximum concurrency of checks. */
 import { Clock, Context, DateTime, Effect, Layer, Stream, SubscriptionRef } from "effect"
 import type { SourceName } from "#domain/vat/Verdict.ts"
-import { type Arrival, type Call, type DecidedBy, Observer } from "#infra/sandbox/Observer.ts"
+import { type Arrival, type DecidedBy, type Finish, Observer } from "#infra/sandbox/Observer.ts"
 import * as Simulation from "#infra/sandbox/Sandbox.ts"
 
 /**
@@ -16,8 +16,8 @@ export interface JournalEntry {
   readonly endpoint: string
   readonly vat_id: string | null
   readonly requester: string | null
-  readonly decided_by: DecidedBy | null
-  readonly outcome: string | null
+  readonly decided_by: DecidedBy
+  readonly outcome: string
   readonly http_status: number | null
   readonly duration_ms: number | null
   /** The client disconnected, or the sandbox stopped, before the answer was complete. */
@@ -81,20 +81,14 @@ const makeJournal = Effect.gen(function* () {
     const entry = write(current, arrival, startedMs)
     const leave = enter(current, arrival)
     yield* changed
-    const call: Call = {
-      decide: (by, outcome) => {
-        entry.decided_by = by
-        entry.outcome = outcome
-      },
-      finish: Effect.fnUntraced(function* (httpStatus, abandoned) {
-        entry.duration_ms = (yield* Clock.currentTimeMillis) - startedMs
-        entry.http_status = httpStatus
-        entry.abandoned = abandoned
-        leave()
-        yield* changed
-      })
-    }
-    return call
+    const finish: Finish = Effect.fnUntraced(function* (httpStatus, abandoned) {
+      entry.duration_ms = (yield* Clock.currentTimeMillis) - startedMs
+      entry.http_status = httpStatus
+      entry.abandoned = abandoned
+      leave()
+      yield* changed
+    })
+    return finish
   })
 
   return {
@@ -153,8 +147,8 @@ const write = (state: JournalState, arrival: Arrival, startedMs: number): Entry 
     endpoint: arrival.endpoint,
     vat_id: arrival.vatId?.slice(0, textMax) ?? null,
     requester: arrival.requester?.slice(0, textMax) ?? null,
-    decided_by: null,
-    outcome: null,
+    decided_by: arrival.by,
+    outcome: arrival.outcome,
     http_status: null,
     duration_ms: null,
     abandoned: false

@@ -5,24 +5,21 @@ import type { SourceName } from "#domain/vat/Verdict.ts"
 /** What decided an answer, from the highest to the lowest precedence. */
 export type DecidedBy = "script" | "request" | "settings" | "magic number" | "register"
 
-/** A call as it arrives. `probe` is false for a validation, and true for any other call to a source. */
+/** A call as it arrives. `probe` is false for a validation, and true for any other call to a source. `outcome` is the decided answer. */
 export interface Arrival {
   readonly source: SourceName
   readonly endpoint: string
   readonly probe: boolean
   readonly vatId: string | null
   readonly requester: string | null
+  readonly by: DecidedBy
+  readonly outcome: string
 }
 
-/** A call in flight. `httpStatus` is null if the sandbox sent nothing; `abandoned` is true if the client disconnected first. */
-export interface Call {
-  readonly decide: (by: DecidedBy, outcome: string) => void
-  readonly finish: (httpStatus: number | null, abandoned: boolean) => Effect.Effect<void>
-}
-
-const unobserved: Call = { decide: () => {}, finish: () => Effect.void }
+/** Ends a call. `httpStatus` is null if the sandbox sent nothing; `abandoned` is true if the client disconnected first. */
+export type Finish = (httpStatus: number | null, abandoned: boolean) => Effect.Effect<void>
 
 /** Is called when a call to a source arrives. */
-export const Observer = Context.Reference<(arrival: Arrival) => Effect.Effect<Call>>("vatproof/infra/sandbox/Observer", {
-  defaultValue: () => () => Effect.succeed(unobserved)
+export const Observer = Context.Reference<(arrival: Arrival) => Effect.Effect<Finish>>("vatproof/infra/sandbox/Observer", {
+  defaultValue: () => () => Effect.succeed(() => Effect.void)
 })

@@ -7,7 +7,7 @@ import { Clock, Effect, Exit, Option, Random, Ref } from "effect"
 import * as Control from "#infra/sandbox/Control.ts"
 import * as Endpoints from "#infra/sandbox/Endpoints.ts"
 import type { Behaviour } from "#infra/sandbox/Fault.ts"
-import { type Call, Observer } from "#infra/sandbox/Observer.ts"
+import { type Finish, Observer } from "#infra/sandbox/Observer.ts"
 import { json, type Reply, type Stamp } from "#infra/sandbox/Simulator.ts"
 import * as FaultyResponse from "#infra/sandbox/FaultyResponse.ts"
 
@@ -24,11 +24,11 @@ export const make = Effect.fnUntraced(function* (parts: Control.Parts) {
     const settings = yield* Ref.get(parts.settings)
     const question = read(body, settings)
     const { requester, target: vatId } = question
-    const call = yield* observe({ source, endpoint: name, probe: isProbe, vatId, requester })
     const { behaviour, by } = parts.decider.decide(source, isProbe, question, settings)
     const right = question.answer(yield* newStamp, behaviour.code)
-    call.decide(by, FaultyResponse.brokenOutcome(behaviour) ?? right.outcome)
-    yield* noted(response, call, after(isProbe ? 0 : settings.latency_ms, carryOut(response, behaviour, right)))
+    const outcome = FaultyResponse.brokenOutcome(behaviour) ?? right.outcome
+    const finish = yield* observe({ source, endpoint: name, probe: isProbe, vatId, requester, by, outcome })
+    yield* noted(response, finish, after(isProbe ? 0 : settings.latency_ms, carryOut(response, behaviour, right)))
   })
 
   const serve = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
@@ -77,8 +77,8 @@ const carryOut = (response: ServerResponse, behaviour: Behaviour, right: Reply):
 const after = (ms: number, effect: Effect.Effect<void>) => (ms === 0 ? effect : Effect.delay(effect, ms))
 
 /** Runs `work` and reports the end of the call, even if `work` is interrupted. */
-const noted = (response: ServerResponse, call: Call, work: Effect.Effect<void>): Effect.Effect<void> =>
-  Effect.onExit(work, (exit) => call.finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
+const noted = (response: ServerResponse, finish: Finish, work: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.onExit(work, (exit) => finish(response.headersSent ? response.statusCode : null, Exit.hasInterrupts(exit)))
 
 const hexDigits = "0123456789abcdef"
 const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

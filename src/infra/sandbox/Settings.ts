@@ -12,8 +12,6 @@ export const Settings = Schema.Struct({
   latency_ms: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 600_000 })),
   vies_available: Schema.Boolean,
   vies_unavailable_member_states: MemberStates,
-  /** Member states for which VIES reports `Monitoring Disabled` in place of the availability. */
-  vies_unmonitored_member_states: MemberStates,
   bzst_available: Schema.Boolean,
   bzst_unavailable_member_states: MemberStates
 })
@@ -25,7 +23,6 @@ export const initialSettings: Settings = {
   latency_ms: 0,
   vies_available: true,
   vies_unavailable_member_states: [],
-  vies_unmonitored_member_states: [],
   bzst_available: true,
   bzst_unavailable_member_states: []
 }

@@ -169,10 +169,6 @@ export const answerStatus = (settings: Settings): Reply =>
     vow: { available: settings.vies_available },
     countries: [...memberStates.keys()].map((countryCode) => ({
       countryCode,
-      availability: settings.vies_unavailable_member_states.includes(countryCode)
-        ? "Unavailable"
-        : settings.vies_unmonitored_member_states.includes(countryCode)
-          ? "Monitoring Disabled"
-          : "Available"
+      availability: settings.vies_unavailable_member_states.includes(countryCode) ? "Unavailable" : "Available"
     }))
   })

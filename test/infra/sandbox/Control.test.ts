@@ -193,13 +193,13 @@ layer(services, { excludeTestServices: true })("the sandbox's control endpoints"
   })
 
   it.effect("make VIES or a member state unavailable, both for queries of VAT IDs and on the status page", function* () {
-    yield* control("PATCH", "/settings", '{"vies_unavailable_member_states":["DE"],"vies_unmonitored_member_states":["FR"]}')
+    yield* control("PATCH", "/settings", '{"vies_unavailable_member_states":["DE"]}')
     yield* control("PATCH", "/settings", '{"bzst_unavailable_member_states":["DE"]}')
     assert.deepStrictEqual([yield* vies("DE123456789"), yield* bzst("DE123456789")], ["MS_UNAVAILABLE", "evatr-0011"])
     assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], [yes, "evatr-0000"])
     const partial = yield* probes
     assert.include(partial.vies.text, '{"countryCode":"DE","availability":"Unavailable"}')
-    assert.include(partial.vies.text, '{"countryCode":"FR","availability":"Monitoring Disabled"}')
+    assert.include(partial.vies.text, '{"countryCode":"FR","availability":"Available"}')
     assert.include(partial.bzst.text, '{"alpha2":"DE","name":"Deutschland","verfuegbar":false}')
     yield* control("PATCH", "/settings", '{"vies_available":false,"bzst_available":false}')
     assert.deepStrictEqual([yield* vies("FR40123456789"), yield* bzst("FR40123456789")], ["SERVICE_UNAVAILABLE", "evatr-0011"])

@@ -63,17 +63,7 @@ export const openStored = (
     return []
   })
 
-export interface CheckpointAudit {
-  /** Compares a checkpoint with the Merkle roots of the log after `checkpoint.size` events. */
-  readonly compare: (checkpoint: OpenedCheckpoint, roots: LogRoots) => void
-  /**
-   * Reports each event whose leaf hash differs from the hash in the stored tree. The last call of `compare` has shown whether the
-   * event or the stored hash was changed.
-   */
-  readonly conclude: (check: LogCheck) => { readonly leavesAreSigned: boolean }
-}
-
-export const make = (findings: Findings): CheckpointAudit => {
+export const make = (findings: Findings) => {
   let good = 0
   let goodKept = 0
   let bad = 0
@@ -97,7 +87,8 @@ export const make = (findings: Findings): CheckpointAudit => {
   }
 
   return {
-    compare: ({ keptAt, root, size }, { ofEvents, ofLeaves }) => {
+    /** Compares a checkpoint with the Merkle roots of the log after `size` events. */
+    compare: ({ keptAt, root, size }: OpenedCheckpoint, { ofEvents, ofLeaves }: LogRoots) => {
       last = { leaves: equalHashes(ofLeaves, root), events: equalHashes(ofEvents, root) }
       if (last.leaves || last.events) {
         good = size
@@ -116,7 +107,11 @@ export const make = (findings: Findings): CheckpointAudit => {
         )
       }
     },
-    conclude: (check) => {
+    /**
+     * Reports each event whose leaf hash differs from the hash in the stored tree. The last call of `compare` has shown whether the
+     * event or the stored hash was changed.
+     */
+    conclude: (check: LogCheck) => {
       if (bad > 1) findings.add(null, `${bad} signed checkpoints in total contradict the log`)
       const meaning = last.leaves
         ? "the event differs from the signed event"

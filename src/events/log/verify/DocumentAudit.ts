@@ -20,29 +20,14 @@ interface Change {
   readonly by: number
 }
 
-export interface DocumentAudit {
-  /** Compares a stored document with the digest in the data of its event. */
-  readonly compare: (position: number, data: unknown, stored: PersonalDocument.Stored) => void
-  /**
-   * Compares the personal documents of these events with the digests in the events. Also collects the recorded erasures and legal
-   * holds, which `conclude` compares.
-   */
-  readonly compareAll: (events: ReadonlyArray<StoredEvent>, stored: ReadonlyMap<number, DocumentRow>) => void
-  /**
-   * Compares the erased and held documents with the events that record an erasure or a legal hold. The caller must have passed all
-   * events before position `end` to `compareAll`. `head` is the current number of events, which can be greater than `end`.
-   */
-  readonly conclude: (end: number, head: number) => void
-  readonly counts: () => DocumentCounts
-}
-
-export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
+export const make = (crypto: PureCrypto, findings: Findings) => {
   const counts = { kept: 0, erased: 0 }
   const expected = new Map<number, Change>()
   /** Documents that were erased, held or released according to their row. */
   const changed = new Map<number, DocumentRow>()
 
-  const compare: DocumentAudit["compare"] = (position, data, stored) => {
+  /** Compares a stored document with the digest in the data of its event. */
+  const compare = (position: number, data: unknown, stored: PersonalDocument.Stored) => {
     const digest = Option.getOrNull(PersonalDocument.digestIn(data))
     if (digest === null) {
       if (stored !== undefined) findings.add(position, "there is a personal document, but the event has no digest of one")
@@ -66,7 +51,11 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
 
   return {
     compare,
-    compareAll: (events, rows) => {
+    /**
+     * Compares the personal documents of these events with the digests in the events. Also collects the recorded erasures and legal
+     * holds, which `conclude` compares.
+     */
+    compareAll: (events: ReadonlyArray<StoredEvent>, rows: ReadonlyMap<number, DocumentRow>) => {
       for (const event of events) {
         const row = rows.get(event.position)
         // Most events have no personal document. Not parsing the data of these events saves time.
@@ -75,7 +64,11 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
           expected.set(position, { type: event.type, by: event.position })
       }
     },
-    conclude: (end, head) => {
+    /**
+     * Compares the erased and held documents with the events that record an erasure or a legal hold. The caller must have passed all
+     * events before position `end` to `compareAll`. `head` is the current number of events, which can be greater than `end`.
+     */
+    conclude: (end: number, head: number) => {
       for (const position of new Set([...expected.keys(), ...changed.keys()])) {
         const row = changed.get(position)
         const change = expected.get(position)
@@ -98,6 +91,6 @@ export const make = (crypto: PureCrypto, findings: Findings): DocumentAudit => {
         }
       }
     },
-    counts: () => ({ ...counts })
+    counts: (): DocumentCounts => ({ ...counts })
   }
 }

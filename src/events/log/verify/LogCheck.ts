@@ -28,27 +28,7 @@ export interface LogRoots {
   readonly ofEvents: Hash
 }
 
-export interface LogCheck {
-  /**
-   * Compares the events of the next range with their stored leaf hashes, and with the preceding events. Returns the tree nodes that
-   * the stored leaf hashes of this range completed.
-   */
-  readonly take: (section: LogSection) => ReadonlyArray<Node>
-  /**
-   * Adds the next range by its leaf hashes alone. The caller has already verified that the events have these leaf hashes. Returns
-   * the tree nodes that these leaf hashes completed, like `take`.
-   */
-  readonly trust: (leaves: ReadonlyArray<Hash>) => ReadonlyArray<Node>
-  /**
-   * Returns the roots of both trees. The trees contain all ranges that were added so far, and on their right the complete subtrees
-   * in `after`.
-   */
-  readonly roots: (after: ReadonlyArray<Node>) => LogRoots
-  /** Positions of the events whose computed leaf hash differs from the stored leaf hash. */
-  readonly different: ReadonlyArray<number>
-}
-
-/** Maximum number of positions in `LogCheck.different`. */
+/** Maximum number of positions in `different`. */
 const maxDifferent = 1_000
 
 /** Placeholder for the leaf hash of a missing or malformed event. */
@@ -94,7 +74,7 @@ const makeNeighbours = (findings: Findings, begins: boolean) => {
 }
 
 /** Creates a LogCheck. `start` is the Merkle tree of all events before the first event that will be compared. */
-export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCheck => {
+export const make = (crypto: PureCrypto, findings: Findings, start: Tree) => {
   const { sha256 } = crypto
   const different: Array<number> = []
   let ofLeaves = start
@@ -108,7 +88,11 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
     return nothing
   }
 
-  const take = ({ events: unordered, from, leaves, to }: LogSection) => {
+  /**
+   * Compares the events of the next range with their stored leaf hashes, and with the preceding events. Returns the tree nodes that
+   * the stored leaf hashes of this range completed.
+   */
+  const take = ({ events: unordered, from, leaves, to }: LogSection): ReadonlyArray<Node> => {
     const events = oneAPosition(unordered, findings)
     const ofLeavesHere: Array<Hash> = []
     const ofEventsHere: Array<Hash> = []
@@ -136,7 +120,11 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
     return grown.nodes
   }
 
-  const trust = (leaves: ReadonlyArray<Hash>) => {
+  /**
+   * Adds the next range by its leaf hashes alone. The caller has already verified that the events have these leaf hashes. Returns
+   * the tree nodes that these leaf hashes completed, like `take`.
+   */
+  const trust = (leaves: ReadonlyArray<Hash>): ReadonlyArray<Node> => {
     const grown = append(sha256, ofLeaves, leaves)
     ofEvents = ofLeaves === ofEvents ? grown.tree : append(sha256, ofEvents, leaves).tree
     ofLeaves = grown.tree
@@ -147,13 +135,20 @@ export const make = (crypto: PureCrypto, findings: Findings, start: Tree): LogCh
   return {
     take,
     trust,
-    roots: (after) => {
+    /**
+     * Returns the roots of both trees. The trees contain all ranges that were added so far, and on their right the complete subtrees
+     * in `after`.
+     */
+    roots: (after: ReadonlyArray<Node>): LogRoots => {
       const hash = root(sha256, extend(sha256, ofLeaves, after))
       return { ofLeaves: hash, ofEvents: ofEvents === ofLeaves ? hash : root(sha256, extend(sha256, ofEvents, after)) }
     },
+    /** Positions of the events whose computed leaf hash differs from the stored leaf hash. */
     different
   }
 }
+
+export type LogCheck = ReturnType<typeof make>
 
 /** Returns the events in ascending order. Reports and skips a duplicate position and an event out of order. */
 const oneAPosition = (events: ReadonlyArray<StoredEvent>, findings: Findings): ReadonlyArray<StoredEvent> => {
