@@ -1,7 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { texts } from "#test/support/Batches.ts"
 import { command, commandJson, spawned } from "#test/support/CommandLine.ts"
 import { invalidities } from "#test/support/ContentModels.ts"
@@ -9,6 +8,7 @@ import { carrying, edit, Exported, file, first, key, testLayer, verify } from "#
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 layer(testLayer, { excludeTestServices: true })("`vatproof audit`", (it) => {
   it.effect(
@@ -82,13 +82,11 @@ layer(testLayer, { excludeTestServices: true })("`vatproof audit`", (it) => {
 
   it.effect("exports the events of a period, and verifies that export with the checkpoint of the whole log", function* () {
     const { folder } = yield* Exported
-    const sql = yield* SqlClient.SqlClient
-    const rows = yield* SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ at: Schema.DateTimeUtcFromDate }),
-      execute: () =>
+    const rows = yield* Rows.all(
+      { at: Schema.DateTimeUtcFromDate },
+      (sql) =>
         sql`SELECT date_trunc('milliseconds', recorded_at) AS at FROM vatproof.events WHERE position IN (5, 10) ORDER BY position`
-    })(undefined)
+    )
     const [from = "", to = ""] = rows.map(({ at }) => JSON.stringify(at).replaceAll('"', ""))
     const out = join(folder, "part")
     const part = yield* commandJson(
@@ -180,13 +178,11 @@ layer(testLayer, { excludeTestServices: true })("`vatproof audit`", (it) => {
     const out = join(folder, "recorded")
     yield* command("audit", "export", "--out", out, "--reason", "audit of 2026", "--by", "carol")
     yield* command("audit", "verify", "--key", key, "--by", "dave")
-    const sql = yield* SqlClient.SqlClient
-    const recorded = yield* SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ type: Schema.String, actor: Schema.String, reason: Schema.NullOr(Schema.String) }),
-      execute: () => sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason
+    const recorded = yield* Rows.all(
+      { type: Schema.String, actor: Schema.String, reason: Schema.NullOr(Schema.String) },
+      (sql) => sql`SELECT type, metadata::json ->> 'actor' AS actor, metadata::json ->> 'reason' AS reason
           FROM vatproof.events WHERE stream_id = 'log' ORDER BY position DESC LIMIT 2`
-    })(undefined)
+    )
     assert.deepStrictEqual(recorded, [
       { type: "LogVerified", actor: "dave", reason: null },
       { type: "LogExported", actor: "carol", reason: "audit of 2026" }

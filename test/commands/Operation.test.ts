@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { userInfo } from "node:os"
 import { command } from "#test/support/CommandLine.ts"
 import { register, settings, showAccount, why } from "#test/support/Operations.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 layer(RunningService.layerShared(settings), { excludeTestServices: true })("operator commands", (it) => {
   it.effect("fail with a message of one sentence for an unknown account or API key", function* () {
@@ -90,12 +90,10 @@ const Origin = Schema.Struct({
 
 /** Returns the type, the source, the actor and the reason of each event about an account. */
 const originsOf = Effect.fnUntraced(function* (accountId: string) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Origin,
-    execute: (id) => sql`SELECT type, metadata::json ->> 'source' AS source, metadata::json ->> 'actor' AS actor,
+  return yield* Rows.all(
+    Origin.fields,
+    (sql) => sql`SELECT type, metadata::json ->> 'source' AS source, metadata::json ->> 'actor' AS actor,
         metadata::json ->> 'reason' AS reason, data::json ->> 'by' AS by
-      FROM vatproof.events WHERE data::json ->> 'account_id' = ${id} ORDER BY position`
-  })(accountId)
+      FROM vatproof.events WHERE data::json ->> 'account_id' = ${accountId} ORDER BY position`
+  )
 })

@@ -3,7 +3,6 @@
  * the test fast.
  */
 import { Effect, Fiber, FileSystem, Layer, Redacted, Ref, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { vatIdEnding } from "#test/support/MagicVatIds.ts"
@@ -13,6 +12,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Starts an embedded Postgres server that the test can kill. The server is restarted automatically, as in a service. */
 const ownServer = Effect.gen(function* () {
@@ -42,13 +42,12 @@ interface Exchange {
 }
 
 const numbers = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ key: Schema.String, value: Schema.BigInt }),
-    execute: () => sql.unsafe(statement)
-  })
-  return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
+  return new Map(
+    (yield* Rows.all({ key: Schema.String, value: Schema.BigInt }, (sql) => sql.unsafe(statement))).map(({ key, value }) => [
+      key,
+      Number(value)
+    ])
+  )
 })
 
 layer(RunningService.layerSharedGround, { excludeTestServices: true })(

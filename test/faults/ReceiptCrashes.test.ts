@@ -3,7 +3,6 @@
  * a proof. `RECEIPT_KILLS` is the number of kills, two by default.
  */
 import { Config, Duration, Effect, Fiber, Option, Queue, Random, Result, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { Receipt } from "#domain/receipts/Receipt.ts"
 import { parse as parseProof, verify as verifyProof } from "#events/log/merkle/Proof.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
@@ -13,6 +12,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { log } from "#test/support/log/Keys.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const killsOrTwo = Config.Int("RECEIPT_KILLS").pipe(Config.withDefault(2))
 
@@ -53,17 +53,15 @@ const Totals = Schema.Struct({
 })
 
 const totals = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Totals,
-    execute:
-      () => sql`SELECT (SELECT count(*) FROM vatproof.events) AS events, (SELECT next_position FROM vatproof.logs) AS next_position,
+  return yield* Rows.one(
+    Totals.fields,
+    (
+      sql
+    ) => sql`SELECT (SELECT count(*) FROM vatproof.events) AS events, (SELECT next_position FROM vatproof.logs) AS next_position,
       (SELECT count(*) FROM vatproof.events WHERE type = 'ReceiptIssued') AS receipts,
       (SELECT coalesce(sum(units), 0)::bigint FROM vatproof.events) AS units, (SELECT coalesce(sum(used), 0)::bigint FROM vatproof.meters) AS used,
       (SELECT count(*) FROM vatproof.listed) AS listed`
-  })
-  return yield* find(undefined)
+  )
 })
 
 layer(RunningService.layerGround, { excludeTestServices: true })("a service that is killed during confirmations", (it) => {

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { Effect, Exit, Layer, Schema, Scope } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { splitStatements } from "#infra/postgres/Migrations.ts"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as SchemaComparison from "#infra/postgres/SchemaComparison.ts"
@@ -18,6 +18,7 @@ import * as Scenario from "#test/faults/Scenario.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const root = join(import.meta.dirname, "../..")
 const fixtures = join(import.meta.dirname, "fixtures")
@@ -43,15 +44,12 @@ const Events = Schema.Struct({ types: Schema.Int, events: Schema.Int, digest: Sc
 
 /** Describes the first events of the log, at most `limit`. */
 const eventsIn = Effect.fnUntraced(function* (limit: number) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Events,
-    execute: () => sql`SELECT count(DISTINCT type)::int AS types, count(*)::int AS events,
+  return yield* Rows.one(
+    Events.fields,
+    (sql) => sql`SELECT count(DISTINCT type)::int AS types, count(*)::int AS events,
       encode(sha256(string_agg(concat(position, event_id, type, data, metadata), '' ORDER BY position)::bytea), 'hex') AS digest
       FROM vatproof.events WHERE position < ${limit}`
-  })
-  return yield* find(undefined)
+  )
 }, onDatabase)
 
 const withoutTotal = (defect: string) => defect.replace(/ of \d+ /u, " ")

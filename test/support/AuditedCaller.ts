@@ -1,7 +1,7 @@
 /** Creates a caller with events that an auditor can search, and decodes an auditor's search results. */
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import * as RunningService from "#test/support/RunningService.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 export const Events = Schema.Struct({
   data: Schema.Array(Schema.Struct({ position: Schema.Int, type: Schema.String, data: Schema.Json })),
@@ -21,12 +21,10 @@ export const businessCaller = Effect.gen(function* () {
   yield* validate("ATU12345678", { key })
   const { body } = yield* validate("DE123456789", { key, query: company })
   const { qualified_confirmation } = yield* Schema.decodeUnknownEffect(Confirmed)(body)
-  const sql = yield* SqlClient.SqlClient
-  const { account_id, key_id } = yield* SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ account_id: Schema.String, key_id: Schema.String }),
-    execute: (secret) => sql`SELECT account_id, key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
-  })(key)
+  const { account_id, key_id } = yield* Rows.one(
+    { account_id: Schema.String, key_id: Schema.String },
+    (sql) => sql`SELECT account_id, key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea)`
+  )
   return { key, keyId: key_id, accountId: account_id, receiptId: qualified_confirmation.receipt_id }
 })
 

@@ -1,8 +1,9 @@
 /** Builds batches of commands for vatproof.append, and reads the rows that they write. */
 import { Data, Deferred, Effect, type Exit, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import type { AppendError, Appended, EventRow, Prepared } from "#events/log/store/AppendCommand.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Short description of an append command and of its effects. */
 export interface Step {
@@ -110,13 +111,7 @@ export const outcomeOf = (exit: Exit.Exit<Appended, AppendError>) =>
 
 /** Returns the column `text` of the rows of a statement. */
 export const texts = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ text: Schema.String }),
-    execute: () => sql.unsafe(statement).unprepared
-  })
-  return (yield* find(undefined)).map(({ text }) => text)
+  return (yield* Rows.all({ text: Schema.String }, (sql) => sql.unsafe(statement).unprepared)).map(({ text }) => text)
 })
 
 /** Returns all rows that an append writes, without times. Omits meters at zero. */

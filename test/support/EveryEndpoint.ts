@@ -1,7 +1,6 @@
 /** Calls every endpoint of a running service, with variants of requests that run different SQL statements. */
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { fromEntropy, prefixOf } from "#domain/accounts/ApiKey.ts"
 import { newAuditor } from "#test/support/Auditing.ts"
 import { staleVatId } from "#test/support/FilledLog.ts"
@@ -10,6 +9,7 @@ import { confirm, newPaidKey, receiptIdOf, receiptsPath } from "#test/support/Pa
 import * as People from "#test/support/People.ts"
 import type * as RunningService from "#test/support/RunningService.ts"
 import type { Ask, ServiceClient } from "#test/support/ServiceClient.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Limits of the plans. They are low for starter and enterprise, so that a run exceeds them, and high for the others. */
 export const settings: RunningService.Settings = {
@@ -42,13 +42,10 @@ const decodeSubmitted = Schema.decodeUnknownEffect(Schema.Struct({ validation_id
 const decodeShared = Schema.decodeUnknownEffect(Schema.Struct({ link_id: Schema.String, url: Schema.String }))
 
 const idsOf = Effect.fnUntraced(function* (key: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ account_id: Schema.String, key_id: Schema.String }),
-    execute: (secret) => sql`SELECT account_id, key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
-  })
-  return yield* find(key)
+  return yield* Rows.one(
+    { account_id: Schema.String, key_id: Schema.String },
+    (sql) => sql`SELECT account_id, key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea)`
+  )
 })
 
 /** Creates a key with a validation and a receipt, whose rows FilledLog.fill copies. */

@@ -1,6 +1,5 @@
 /** Callers, and replicas of the metering that count and charge their calls on one database. */
 import { Context, DateTime, Effect, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import type { AnonymousCaller, Caller, KeyCaller } from "#domain/callers/Caller.ts"
 import { Metering } from "#domain/callers/Metering.ts"
 import { minuteBucket } from "#domain/callers/RateLimiter.ts"
@@ -9,6 +8,7 @@ import { EventStore } from "#events/log/store/EventStore.ts"
 import * as PgMetering from "#events/callers/PgMetering.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Builds the metering of one replica. Replicas share nothing but the database. */
 export const replica = Effect.map(
@@ -18,13 +18,9 @@ export const replica = Effect.map(
 
 /** Reads the current identity epoch. */
 export const currentEpoch = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ epoch: Schema.BigInt }),
-    execute: () => sql`SELECT identity_epoch AS epoch FROM vatproof.logs`
-  })
-  return Number((yield* find(undefined)).epoch)
+  return Number(
+    (yield* Rows.one({ epoch: Schema.BigInt }, (sql) => sql`SELECT identity_epoch AS epoch FROM vatproof.logs`)).epoch
+  )
 })
 
 export const period = billingPeriod(DateTime.makeUnsafe("2026-11-21T12:00:00Z"))
@@ -64,13 +60,12 @@ export const anonymous = (name: string, limit: number, perMinute: number): Anony
 
 /** Returns the number of calls in a caller's current rate window. */
 export const countedOf = Effect.fnUntraced(function* (caller: Caller) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ taken: Schema.BigInt }),
-    execute: (bucket) => sql`SELECT taken FROM vatproof.rate_windows WHERE bucket = ${bucket}`
-  })
-  return (yield* find(minuteBucket(caller))).map(({ taken }) => Number(taken))[0] ?? 0
+  return (
+    (yield* Rows.all(
+      { taken: Schema.BigInt },
+      (sql) => sql`SELECT taken FROM vatproof.rate_windows WHERE bucket = ${minuteBucket(caller)}`
+    )).map(({ taken }) => Number(taken))[0] ?? 0
+  )
 })
 
 export const moveEpoch = MigratedDatabase.execute("UPDATE vatproof.logs SET identity_epoch = identity_epoch + 1")

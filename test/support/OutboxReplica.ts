@@ -1,12 +1,13 @@
 /** The outbox of a replica, and signups that request mails. */
 import { Effect, Layer, type LogLevel, References, Schedule, Schema, Scope } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Crypto } from "#domain/kernel/Crypto.ts"
 import * as PgKeyedHash from "#events/callers/PgKeyedHash.ts"
 import { Outbox, type Pace } from "#events/accounts/Outbox.ts"
 import * as SmtpMailer from "#infra/mail/SmtpMailer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { MailServer } from "#test/support/MailServer.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Settings like the service's, with shorter intervals. */
 export const soon: Pace = {
@@ -71,15 +72,12 @@ const MailRow = Schema.Struct({
 
 /** Returns the mails of an account, oldest first. */
 export const mailsOf = Effect.fnUntraced(function* (accountId: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: MailRow,
-    execute: (id) => sql`SELECT mail_id, state, email, reply, attempts,
+  return yield* Rows.all(
+    MailRow.fields,
+    (sql) => sql`SELECT mail_id, state, email, reply, attempts,
         (extract(epoch FROM due_at - clock_timestamp()) * 1000)::int AS due_in_ms
-      FROM vatproof.outbox WHERE account_id = ${id} ORDER BY mail_id`
-  })
-  return yield* find(accountId)
+      FROM vatproof.outbox WHERE account_id = ${accountId} ORDER BY mail_id`
+  )
 })
 
 /** Waits until the account's newest mail is in one of the states. */

@@ -31,7 +31,7 @@ import {
 } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { ChildProcess } from "effect/process"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import * as App from "#app/app.ts"
@@ -43,6 +43,7 @@ import * as MailServer from "#test/support/MailServer.ts"
 import * as SandboxClock from "#test/support/SandboxClock.ts"
 import * as ServiceClient from "#test/support/ServiceClient.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Settings by their names in the environment. An empty value removes a default. */
 export type Settings = Readonly<Record<string, string>>
@@ -311,14 +312,12 @@ export const setQuota = Effect.fnUntraced(function* (key: string, perMonth: numb
 
 /** Returns the log as text, to search it for data that must be absent. */
 export const everythingLogged = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ line: Schema.String }),
-    execute: () =>
-      sql`SELECT concat_ws(' ', stream_id, type, meter_id, data, metadata) AS line FROM vatproof.events ORDER BY position`
-  })
-  return (yield* find(undefined)).map(({ line }) => line).join("\n")
+  return (yield* Rows.all(
+    { line: Schema.String },
+    (sql) => sql`SELECT concat_ws(' ', stream_id, type, meter_id, data, metadata) AS line FROM vatproof.events ORDER BY position`
+  ))
+    .map(({ line }) => line)
+    .join("\n")
 })
 
 /** A service in its own process. */

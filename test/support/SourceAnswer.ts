@@ -1,7 +1,7 @@
 /** A minimal answer of a source, and the event that contains an answer. */
 import { DateTime, Schema } from "effect"
 import { type Answer, AnswerFacts, type Attempt } from "#domain/vat/Verdict.ts"
-import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
+import { VatIdVerificationFailed, VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 
 export const sourceAnswer: Answer = {
   source: "vies",
@@ -36,6 +36,15 @@ export const answered = (vatId: string, answer: Answer = sourceAnswer, attempts:
     },
     answer
   )
+
+/** The event of a validation that no source answered. */
+export const unanswered = VatIdVerificationFailed.make({
+  vat_id: "ATU12345678",
+  force_live: false,
+  requester_vat_id: null,
+  account_id: null,
+  attempts: []
+})
 
 /** The data of a validation that was served from the cache. */
 export const cached = {

@@ -1,7 +1,6 @@
 /** Runs the task engine with the test clock: many tasks of one member state, and tasks whose attempts fail. */
 import { Clock, DateTime, Duration, Effect, Exit, Layer, Result, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { KeyedHash } from "#domain/kernel/KeyedHash.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -10,13 +9,13 @@ import { ApiKeyRequired, ConfirmationUnsupported, InvalidRequester } from "#doma
 import * as TaskEngine from "#domain/pending/TaskEngine.ts"
 import { type ClaimedTask, type TaskEnd, TaskQueue } from "#domain/pending/TaskQueue.ts"
 import { TaskSignals } from "#domain/pending/TaskSignals.ts"
-import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
 import { ValidateVatId } from "#domain/validation/ValidateVatId.ts"
 import type { Validation } from "#domain/validation/ValidationQuestion.ts"
 import * as VatIds from "#domain/vat/VatId.ts"
 import { Sources, type SourcesStatus, SourcesUnavailable } from "#domain/vat/Sources.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import * as ViesBudget from "#infra/sources/ViesBudget.ts"
+import { callerAt } from "#test/support/CallerAt.ts"
 import { assert, describe, it } from "#test/support/Test.ts"
 
 const slots = 10
@@ -105,22 +104,6 @@ const unused = { checkSlots: die, acquireLease: die, releaseLease: die }
 const vatId = Result.getOrThrow(VatIds.parse("DE123456789"))
 const epoch = DateTime.makeUnsafe(0)
 
-const caller: KeyCaller = {
-  _tag: "Key",
-  stream: "key-k",
-  meter: "key-k-1970-01",
-  limit: unlimited,
-  perMinute: unlimited,
-  keyId: "k",
-  accountId: "a",
-  plan: "enterprise",
-  period: billingPeriod(epoch),
-  validUntil: epoch,
-  isFormer: false,
-  used: 0,
-  epoch: 0
-}
-
 const validation: Validation = {
   vatId,
   answer: { source: "vies", valid: true, answered_at: epoch, company_name: null, company_address: null },
@@ -139,7 +122,7 @@ const status: SourcesStatus = {
 }
 
 const engine = (queue: Layer.Layer<TaskQueue>, validations: Layer.Layer<ValidateVatId>) => {
-  const identity = { refreshKeyId: () => Effect.succeed(caller), byAddress: () => assert.fail("every item has a key") }
+  const identity = { refreshKeyId: () => Effect.succeed(callerAt(0)), byAddress: () => assert.fail("every item has a key") }
   const sources = Layer.mock(Sources, { status: Effect.succeed(status) })
   const services = [
     queue,

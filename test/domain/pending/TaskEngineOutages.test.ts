@@ -5,8 +5,6 @@
 import { Clock, DateTime, Duration, Effect, Latch, Layer, Result, Schema, Semaphore } from "effect"
 import { TestClock } from "effect/testing"
 import { SqlSchema } from "effect/sql"
-import { billingPeriod } from "#domain/callers/BillingPeriod.ts"
-import type { KeyCaller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
 import { Plans, usualPlans } from "#domain/callers/PlanLimits.ts"
 import { RateLimiter } from "#domain/callers/RateLimiter.ts"
@@ -29,26 +27,11 @@ import { ResilientSources } from "#infra/sources/ResilientSources.ts"
 import * as SourceFailover from "#infra/sources/SourceFailover.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { sourceAnswer } from "#test/support/SourceAnswer.ts"
+import { callerAt } from "#test/support/CallerAt.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
 
 const [account_id, key_id] = ["019371c0-5f00-7000-8000-0000000000ac", "019371c0-5f00-7000-8000-0000000000a1"]
-const epoch = DateTime.makeUnsafe(0)
-const caller: KeyCaller = {
-  _tag: "Key",
-  stream: `key-${key_id}`,
-  meter: `key-${key_id}/1970-01`,
-  limit: 1_000,
-  perMinute: 1_000,
-  keyId: key_id,
-  accountId: account_id,
-  plan: "enterprise",
-  period: billingPeriod(epoch),
-  validUntil: epoch,
-  isFormer: false,
-  used: 0,
-  epoch: 0
-}
 
 const vatIdOf = (text: string) => Result.getOrThrow(parse(text))
 
@@ -187,7 +170,7 @@ const makeWorld = Effect.gen(function* () {
     NodeCrypto.layer,
     Layer.mock(RateLimiter, {}),
     Layer.mock(Identity, {
-      refreshKeyId: () => Effect.succeed(caller),
+      refreshKeyId: () => Effect.succeed(callerAt(0)),
       byAddress: () => assert.fail("unused")
     }),
     Layer.mock(KeyedHash, { of: (_, text) => text })

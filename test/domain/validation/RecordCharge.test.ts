@@ -3,17 +3,10 @@ import { PaidPlanRequired } from "#domain/callers/PaymentRequired.ts"
 import { Identity, InvalidApiKey } from "#domain/callers/Identity.ts"
 import { type Charge, Metering, PreconditionFailed } from "#domain/callers/Metering.ts"
 import * as RecordCharge from "#domain/validation/RecordCharge.ts"
-import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
 import { callerAt } from "#test/support/CallerAt.ts"
+import { unanswered } from "#test/support/SourceAnswer.ts"
 import { assert, it } from "#test/support/Test.ts"
 
-const event = VatIdVerificationFailed.make({
-  vat_id: "ATU12345678",
-  force_live: false,
-  requester_vat_id: null,
-  account_id: null,
-  attempts: []
-})
 const standing = { usage: { used: 1, limit: 10 }, window: null }
 const credential = { _tag: "Key", key: Redacted.make("key") } as const
 
@@ -39,7 +32,8 @@ const recordFrom = Effect.fnUntraced(function* (epoch: number, refresh: Effect.E
   return { record, refused }
 })
 
-const chargeFor = (caller: Charge["caller"]) => Effect.succeed<Charge>({ caller, event, units: 1, admitted: standing })
+const chargeFor = (caller: Charge["caller"]) =>
+  Effect.succeed<Charge>({ caller, event: unanswered, units: 1, admitted: standing })
 
 it.effect("RecordCharge reads a caller again while the cached caller is outdated, and then records the charge", function* () {
   const { record, refused } = yield* recordFrom(2)

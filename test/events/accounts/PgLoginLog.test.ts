@@ -1,9 +1,9 @@
 import { Context, Effect, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { LoginLog } from "#domain/accounts/login/LoginLog.ts"
 import * as Logins from "#events/accounts/PgLoginLog.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const replica = Effect.map(Layer.build(Layer.fresh(Logins.layer)), Context.get(LoginLog))
 
@@ -11,14 +11,12 @@ const ada = "019371c0-5f00-7000-8000-0000000000ac"
 
 /** Returns the number of events by type, and the sums of their counts. */
 const recorded = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  return yield* SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ type: Schema.String, events: Schema.Int, refused: Schema.Int, succeeded: Schema.Int }),
-    execute: () => sql`SELECT type, count(*)::int AS events, coalesce(sum((data::json ->> 'refused')::int), 0)::int AS refused,
+  return yield* Rows.all(
+    { type: Schema.String, events: Schema.Int, refused: Schema.Int, succeeded: Schema.Int },
+    (sql) => sql`SELECT type, count(*)::int AS events, coalesce(sum((data::json ->> 'refused')::int), 0)::int AS refused,
         coalesce(sum((data::json ->> 'succeeded')::int), 0)::int AS succeeded
       FROM vatproof.events WHERE stream_id LIKE 'logins%' GROUP BY type ORDER BY type`
-  })(undefined)
+  )
 })
 
 layer(MigratedDatabase.layer, { excludeTestServices: true })("the log of logins", (it) => {

@@ -1,11 +1,12 @@
 /** The database role of auditors can read five views, and nothing else. */
 import { Effect, Exit, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { command } from "#test/support/CommandLine.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { confirm, newPaidKey, receiptIdOf } from "#test/support/PaidKey.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const views = ["events", "key_revocations", "personal_documents", "receipts", "verifications"]
 
@@ -19,13 +20,7 @@ const asAuditor = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   )
 
 const texts = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ text: Schema.NullOr(Schema.String) }),
-    execute: () => sql.unsafe(statement)
-  })
-  return (yield* find(undefined)).map(({ text }) => text)
+  return (yield* Rows.all({ text: Schema.NullOr(Schema.String) }, (sql) => sql.unsafe(statement))).map(({ text }) => text)
 })
 
 const service = Layer.effect(RunningService.RunningService, RunningService.make()).pipe(

@@ -1,26 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { exportCatalogue } from "#events/audit/ExportTables.ts"
 import { rowOf } from "#events/log/export/ExportTable.ts"
-import { StoredEvent } from "#events/log/store/StoredEvent.ts"
+import { storedEvent } from "#test/support/log/Events.ts"
 
-const issued = new StoredEvent({
-  log_id: 0,
-  position: 7,
-  stream_id: "receipt-VP-QC-1",
-  version: 1,
-  event_id: "01a2072c-84e1-736d-b4f8-7231335ed2e9",
-  type: "ReceiptIssued",
-  schema_version: 1,
-  occurred_at: "2026-11-23T06:51:27.841000Z",
-  recorded_at: "2026-11-23T06:51:27.848917Z",
-  correlation_id: "01a2072c-84b8-703f-b3ca-c332d4df04f2",
-  causation_id: null,
-  trace_id: null,
-  meter_id: null,
-  units: 1,
-  data: "{}",
-  metadata: "{}"
-})
+const issued = storedEvent({ type: "ReceiptIssued", stream_id: "receipt-VP-QC-1" })
 
 /** Returns the cell of a company name in the table of personal data. */
 const cellOf = (name: string) => {
@@ -34,7 +17,7 @@ const cellOf = (name: string) => {
 const rowIn = (name: string, type: string, data: object) => {
   const table = exportCatalogue.tables.find(({ file }) => file === name)
   const metadata = '{"actor":"carol","reason":"=order","request_id":"-","source":"cli"}'
-  const event = new StoredEvent({ ...issued, type, metadata })
+  const event = storedEvent({ type, metadata, stream_id: issued.stream_id })
   return table && rowOf(table, { event, data, facts: null, personal: undefined })?.split(";").slice(3).join(";")
 }
 

@@ -1,15 +1,14 @@
 import { Arbitrary, Effect, Layer, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { SqlClient, SqlSchema } from "effect/sql"
 import type { Caller } from "#domain/callers/Caller.ts"
 import type { Charge } from "#domain/callers/Metering.ts"
 import { parse } from "#domain/vat/VatId.ts"
-import { VatIdVerificationFailed } from "#domain/vat/ValidationEvents.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
-import { answered } from "#test/support/SourceAnswer.ts"
+import { answered, unanswered } from "#test/support/SourceAnswer.ts"
 import { anonymous, countedOf, currentEpoch, identified, moveEpoch, period, replica } from "#test/support/MeteredCallers.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const testLayer = SecureRandom.layerWebCrypto.pipe(Layer.provideMerge(MigratedDatabase.layer))
 
@@ -21,28 +20,24 @@ const Step = Schema.Struct({
 const limits = [0, 3, 10]
 
 const vatId = Result.getOrThrow(parse("ATU12345678"))
-const event = VatIdVerificationFailed.make({
-  vat_id: "ATU12345678",
-  force_live: false,
-  requester_vat_id: null,
-  account_id: null,
-  attempts: []
-})
 
 const sums = Effect.fnUntraced(function* (run: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ meter_id: Schema.String, used: Schema.BigInt, units: Schema.BigInt }),
-    execute: (
-      prefix
+  return yield* Rows.all(
+    { meter_id: Schema.String, used: Schema.BigInt, units: Schema.BigInt },
+    (
+      sql
     ) => sql`SELECT m.meter_id, m.used, (SELECT coalesce(sum(e.units), 0) FROM vatproof.events e WHERE e.meter_id = m.meter_id)::bigint AS units
-      FROM vatproof.meters m WHERE m.meter_id LIKE ${`${prefix}%`} ORDER BY m.meter_id`
-  })
-  return yield* find(run)
+      FROM vatproof.meters m WHERE m.meter_id LIKE ${`${run}%`} ORDER BY m.meter_id`
+  )
 })
 
-const chargeFor = (caller: Caller, more: Partial<Charge> = {}): Charge => ({ caller, event, units: 1, admitted: null, ...more })
+const chargeFor = (caller: Caller, more: Partial<Charge> = {}): Charge => ({
+  caller,
+  event: unanswered,
+  units: 1,
+  admitted: null,
+  ...more
+})
 
 layer(testLayer, { excludeTestServices: true })("metering", (it) => {
   it.effect.prop(

@@ -1,32 +1,13 @@
 import { assert, it } from "@effect/vitest"
 import * as Findings from "#events/log/verify/Findings.ts"
-import { StoredEvent } from "#events/log/store/StoredEvent.ts"
 import { check } from "#events/vat/LiveAnswerAudit.ts"
 import { pureCrypto } from "#infra/security/NodeCrypto.ts"
+import { storedEvent } from "#test/support/log/Events.ts"
 import { cached } from "#test/support/SourceAnswer.ts"
 
 const findingsOf = (data: object) => {
   const findings = Findings.make()
-  check.make({ begins: true, crypto: pureCrypto, findings })(
-    new StoredEvent({
-      log_id: 0,
-      position: 7,
-      stream_id: "key-a",
-      version: 1,
-      event_id: "01a2072c-84e1-736d-b4f8-7231335ed2e9",
-      type: "VatIdVerified",
-      schema_version: 1,
-      occurred_at: "2026-11-23T06:51:27.841000Z",
-      recorded_at: "2026-11-23T06:51:27.848917Z",
-      correlation_id: "01a2072c-84b8-703f-b3ca-c332d4df04f2",
-      causation_id: null,
-      trace_id: null,
-      meter_id: null,
-      units: 1,
-      data: JSON.stringify(data),
-      metadata: "{}"
-    })
-  )
+  check.make({ begins: true, crypto: pureCrypto, findings })(storedEvent({ type: "VatIdVerified", data: JSON.stringify(data) }))
   return findings.list().map(({ message, position }) => `${position}: ${message}`)
 }
 

@@ -2,11 +2,12 @@
  * Kills the erasure command or Postgres during erasures. A document must be deleted if and only if a PersonalDataErased event records it.
  */
 import { Clock, Effect, Random, type Redacted, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as Postgres from "#infra/postgres/Postgres.ts"
 import * as PostgresServer from "#test/faults/PostgresServer.ts"
 import * as Scenario from "#test/faults/Scenario.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const kills = 20
 /** Number of personal documents per VAT ID. One PersonalDataErased event covers 100 of them. */
@@ -33,12 +34,9 @@ const stateOf = (url: Redacted.Redacted) =>
   on(
     url,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const find = SqlSchema.findOne({
-        Request: Schema.Void,
-        Result: State,
-        execute:
-          () => sql`WITH recorded AS (SELECT jsonb_array_elements_text(vatproof.json_of(data) -> 'positions')::bigint AS position
+      return yield* Rows.one(
+        State.fields,
+        (sql) => sql`WITH recorded AS (SELECT jsonb_array_elements_text(vatproof.json_of(data) -> 'positions')::bigint AS position
             FROM vatproof.events WHERE type = 'PersonalDataErased'),
           documents AS (SELECT d.position, d.document IS NULL AS is_gone, s.position IS NOT NULL AS is_recorded
             FROM vatproof.personal_documents d LEFT JOIN recorded s USING (position))
@@ -46,8 +44,7 @@ const stateOf = (url: Redacted.Redacted) =>
             count(*) FILTER (WHERE is_recorded AND NOT is_gone)::int AS still_there,
             (SELECT count(*) FROM vatproof.latest l JOIN recorded USING (position) WHERE l.answer::json ->> 'company_name' IS NOT NULL)::int AS shown,
             count(*) FILTER (WHERE is_gone)::int AS erased, count(*) FILTER (WHERE NOT is_gone)::int AS kept FROM documents`
-      })
-      return yield* find(undefined)
+      )
     })
   )
 

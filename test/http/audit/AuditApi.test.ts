@@ -1,5 +1,5 @@
 import { Effect, Option, Redacted, Result, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as Checkpoint from "#events/log/merkle/Checkpoint.ts"
 import * as EventLine from "#events/log/store/EventLine.ts"
 import { leafHash } from "#events/log/merkle/MerkleTree.ts"
@@ -15,6 +15,7 @@ import { businessCaller, type Events, eventsIn, typesOf } from "#test/support/Au
 import { assertProblem } from "#test/support/Problem.ts"
 import { whileLocked } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
   it.effect("returns the events that match an auditor's filter, page by page", function* () {
@@ -78,12 +79,10 @@ layer(layerSigned(), { excludeTestServices: true })("The audit API", (it) => {
       yield* get("/v1/audit/events", { headers, query: { limit: "1", cursor } })
       yield* get("/v1/audit/events", { headers, query: { vat_id: "ATU99999999" } })
       yield* get("/v1/audit/events/0", { headers })
-      const sql = yield* SqlClient.SqlClient
-      const recorded = yield* SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: Schema.Struct({ type: Schema.String, data: Schema.String }),
-        execute: () => sql`SELECT type, data FROM vatproof.events WHERE stream_id = ${`auditor-${auditorId}`} ORDER BY version`
-      })(undefined)
+      const recorded = yield* Rows.all(
+        { type: Schema.String, data: Schema.String },
+        (sql) => sql`SELECT type, data FROM vatproof.events WHERE stream_id = ${`auditor-${auditorId}`} ORDER BY version`
+      )
       assert.deepStrictEqual(
         recorded.map(({ type }) => type),
         ["AuditorAdded", "AuditLogRead", "AuditLogRead", "AuditLogRead"]

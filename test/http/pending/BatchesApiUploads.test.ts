@@ -1,23 +1,18 @@
 import { assert, layer } from "#test/support/Test.ts"
 import { Effect, Fiber, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as People from "#test/support/People.ts"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const path = "/v1/batches"
 const items = [{ custom_id: "a", vat_id: "ATU10550001" }]
 
 const uploads = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ count: Schema.BigInt }),
-    execute: () => sql`SELECT count(*) AS count FROM vatproof.uploads`
-  })
-  return Number((yield* find()).count)
+  return Number((yield* Rows.one({ count: Schema.BigInt }, (sql) => sql`SELECT count(*) AS count FROM vatproof.uploads`)).count)
 })
 
 /** Waits until the number of spooled chunks is `expected`. */

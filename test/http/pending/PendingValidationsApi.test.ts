@@ -1,5 +1,5 @@
 import { Effect, Fiber, Redacted, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import * as TcpProxy from "#test/faults/TcpProxy.ts"
@@ -10,6 +10,7 @@ import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import { TestDatabase } from "#test/support/TestDatabase.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const path = "/v1/validations"
 const later = { prefer: "respond-async" }
@@ -20,14 +21,10 @@ const idOf = ({ body }: Reply) => Effect.map(decodeId(body), ({ validation_id })
 
 /** Returns the types and the charged units of the events of a validation. */
 const eventsOf = Effect.fnUntraced(function* (id: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ type: Schema.String, units: Schema.Int }),
-    execute: (id) =>
-      sql`SELECT type, units FROM vatproof.events WHERE event_id = ${id}::uuid OR causation_id = ${id}::uuid ORDER BY type`
-  })
-  return (yield* find(id)).map(({ type, units }) => [type, units])
+  return (yield* Rows.all(
+    { type: Schema.String, units: Schema.Int },
+    (sql) => sql`SELECT type, units FROM vatproof.events WHERE event_id = ${id}::uuid OR causation_id = ${id}::uuid ORDER BY type`
+  )).map(({ type, units }) => [type, units])
 })
 
 const until = <E, R>(ask: Effect.Effect<Reply, E, R>, status: string) =>

@@ -1,11 +1,12 @@
 import { DateTime, Effect, MutableRef, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { confirm, newPaidKey, receiptIdOf, receiptsPath as list } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import * as StandIn from "#test/support/StandIn.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Returns a script that answers a confirmation by `script`, and each background probe before it by an empty list. */
 const answering =
@@ -45,13 +46,11 @@ layer(RunningService.layerSharedGround, { excludeTestServices: true })("a receip
       )
       const company = { company_name: 'Müller & Söhne "ΑΒΓ" \\ 😀', company_city: "Köln\u2028\u00AD" }
       const id = yield* Effect.flatMap(confirm(client, "DE811115368", key, company), receiptIdOf)
-      const sql = yield* SqlClient.SqlClient
-      const [stored] = yield* SqlSchema.findAll({
-        Request: Schema.String,
-        Result: Schema.Struct({ document: Stored }),
-        execute: (stream) => sql`SELECT document FROM vatproof.personal_documents JOIN vatproof.events USING (log_id, position)
-          WHERE stream_id = ${stream}`
-      })(`receipt-${id}`)
+      const [stored] = yield* Rows.all(
+        { document: Stored },
+        (sql) => sql`SELECT document FROM vatproof.personal_documents JOIN vatproof.events USING (log_id, position)
+          WHERE stream_id = ${`receipt-${id}`}`
+      )
       assert.deepStrictEqual(stored?.document.evidence, {
         request: sent.current,
         response,

@@ -1,10 +1,10 @@
 import { DateTime, Duration, Effect, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { recovered } from "#test/support/Outages.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u
 
@@ -46,13 +46,10 @@ const start = Effect.gen(function* () {
 })
 
 const sourceEvents = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ type: Schema.String }),
-    execute: () => sql`SELECT type FROM vatproof.events WHERE stream_id = 'source-vies' ORDER BY position`
-  })
-  return (yield* find(undefined)).map(({ type }) => type)
+  return (yield* Rows.all(
+    { type: Schema.String },
+    (sql) => sql`SELECT type FROM vatproof.events WHERE stream_id = 'source-vies' ORDER BY position`
+  )).map(({ type }) => type)
 })
 
 layer(RunningService.layer(), { excludeTestServices: true })("the service", (it) => {

@@ -1,6 +1,6 @@
 /** Changes of keys and plans during a call to a source. */
 import { Effect, Fiber, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { confirm } from "#test/support/PaidKey.ts"
@@ -8,6 +8,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const revoke = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
@@ -32,16 +33,13 @@ const during = Effect.fnUntraced(function* <E, R, E2, R2>(
 
 /** Returns the numbers of events, of charged units, and of calls in the current minute of a key. */
 const recorded = Effect.fnUntraced(function* (key: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ events: Schema.Int, units: Schema.Int, calls: Schema.Int }),
-    execute: (secret) => sql`SELECT (SELECT count(*)::int FROM vatproof.events WHERE stream_id = 'key-' || key_id) AS events,
+  return yield* Rows.one(
+    { events: Schema.Int, units: Schema.Int, calls: Schema.Int },
+    (sql) => sql`SELECT (SELECT count(*)::int FROM vatproof.events WHERE stream_id = 'key-' || key_id) AS events,
       (SELECT coalesce(sum(units), 0)::int FROM vatproof.events WHERE meter_id LIKE 'key-' || key_id || '/%') AS units,
       (SELECT coalesce(sum(taken), 0)::int FROM vatproof.rate_windows WHERE bucket = 'minute/key-' || key_id) AS calls
-      FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea)`
-  })
-  return yield* find(key)
+      FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea)`
+  )
 })
 
 const start = Effect.gen(function* () {

@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { confirm, muster, newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const usedOf = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>
   Number(reply.headers["x-service-usage"]?.split("/")[0])
@@ -21,13 +21,10 @@ const bzstEnding = (status: string) => vatIdEnding("DE", `99${status.slice("evat
 
 /** Returns the events about a VAT ID, oldest first. */
 const eventsAbout = Effect.fnUntraced(function* (vatId: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.String,
-    Result: Schema.Struct({ type: Schema.String, units: Schema.Int, data: Schema.String }),
-    execute: (about) => sql`SELECT type, units, data FROM vatproof.events WHERE strpos(data, ${about}) > 0 ORDER BY position`
-  })
-  return (yield* find(`"${vatId}"`)).map(({ data, type, units }) => ({ type, units, data: parse(data) }))
+  return (yield* Rows.all(
+    { type: Schema.String, units: Schema.Int, data: Schema.String },
+    (sql) => sql`SELECT type, units, data FROM vatproof.events WHERE strpos(data, ${`"${vatId}"`}) > 0 ORDER BY position`
+  )).map(({ data, type, units }) => ({ type, units, data: parse(data) }))
 })
 const parse = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
 

@@ -2,24 +2,22 @@
  * Validations beyond the rate limit or the quota, and the counts of calls on a replica with an outdated cache.
  */
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { vatIdEnding } from "#test/support/MagicVatIds.ts"
 import { newPaidKey } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Ask } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Returns the number of calls of a key in the current minute. */
 const countedOf = Effect.fnUntraced(function* (key: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ taken: Schema.Int }),
-    execute: (secret) => sql`SELECT coalesce(sum(taken), 0)::int AS taken FROM vatproof.rate_windows
-      WHERE bucket = (SELECT 'minute/key-' || key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${secret}::text::bytea))`
-  })
-  return (yield* find(key)).taken
+  return (yield* Rows.one(
+    { taken: Schema.Int },
+    (sql) => sql`SELECT coalesce(sum(taken), 0)::int AS taken FROM vatproof.rate_windows
+      WHERE bucket = (SELECT 'minute/key-' || key_id FROM vatproof.api_keys WHERE key_sha256 = sha256(${key}::text::bytea))`
+  )).taken
 })
 
 const remainingOf = (reply: { readonly headers: Readonly<Record<string, string | undefined>> }) =>

@@ -1,23 +1,20 @@
 import { Clock, Effect, Fiber, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { confirm, muster, newPaidKey, receiptsPath } from "#test/support/PaidKey.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { Reply } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const path = "/v1/validations"
 
 const countEvents = Effect.fnUntraced(function* (vatId: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ events: Schema.Int, units: Schema.Int }),
-    execute: (about) => sql`SELECT count(*)::int AS events, coalesce(sum(units), 0)::int AS units FROM vatproof.events
-      WHERE strpos(data, ${about}) > 0`
-  })
-  return yield* find(vatId)
+  return yield* Rows.one(
+    { events: Schema.Int, units: Schema.Int },
+    (sql) => sql`SELECT count(*)::int AS events, coalesce(sum(units), 0)::int AS units FROM vatproof.events
+      WHERE strpos(data, ${vatId}) > 0`
+  )
 })
 
 /** Asserts that each concurrent request got the same answer as the last one, or the error that an earlier request is in progress. */

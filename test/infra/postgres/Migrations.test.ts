@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Logger, MutableRef, type Redacted, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -10,6 +10,7 @@ import * as LoginRole from "#test/support/LoginRole.ts"
 import { asAdministrator, execute } from "#test/support/MigratedDatabase.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const folder = join(import.meta.dirname, "../../../migrations")
 const namesIn = (path: string) =>
@@ -30,13 +31,7 @@ const migrate = Effect.gen(function* () {
 })
 
 const texts = Effect.fnUntraced(function* (query: string) {
-  const find = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ text: Schema.String }),
-      execute: () => sql.unsafe(query)
-    })(undefined)
-  )
+  const find = Rows.all({ text: Schema.String }, (sql) => sql.unsafe(query))
   return (yield* asAdministrator(find)).map(({ text }) => text)
 })
 

@@ -1,7 +1,7 @@
 /** Tests that the service runs on a managed database without a superuser, and logs the missing protections. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, Layer, Logger, Redacted, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -11,6 +11,7 @@ import * as Protection from "#infra/postgres/Protection.ts"
 import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { assert, layer } from "#test/support/Test.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const warnings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const written: Array<string> = []
@@ -73,11 +74,9 @@ const migratedByOwner = Layer.effect(
 
 /** Owners and privileges of all objects, one per line; the migrating role is shown as "administrator". */
 const rights = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ line: Schema.String }),
-    execute: () => sql`WITH items AS (
+  return (yield* Rows.all(
+    { line: Schema.String },
+    (sql) => sql`WITH items AS (
         SELECT 'schema ' || nspname AS item, nspowner AS owner, coalesce(nspacl, acldefault('n', nspowner)) AS acl FROM pg_namespace
           WHERE nspname IN ('vatproof', 'vatproof_guard', 'audit')
         UNION ALL SELECT 'table ' || oid::regclass, relowner, coalesce(relacl, acldefault('r', relowner)) FROM pg_class
@@ -90,8 +89,7 @@ const rights = Effect.gen(function* () {
       SELECT concat_ws(' ', i.item, 'of', o.name, (SELECT string_agg(concat_ws(' ', g.name, a.privilege_type), ', ' ORDER BY g.name, a.privilege_type)
         FROM aclexplode(i.acl) a JOIN told g ON g.oid = a.grantee)) AS line
       FROM items i JOIN told o ON o.oid = i.owner ORDER BY 1`
-  })
-  return (yield* find(undefined)).map(({ line }) => line)
+  )).map(({ line }) => line)
 })
 
 const append = Effect.flatMap(EventStore, ({ append }) =>

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import * as Rows from "#test/support/Rows.ts"
 import { Sandbox } from "#test/support/Sandbox.ts"
 import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
@@ -11,15 +11,14 @@ const soon = { prefer: "respond-async, wait=20" }
 
 /** Waits until `count` tasks wait for a retry, and returns their failures. */
 const waiting = Effect.fnUntraced(function* (count: number) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ failure: Schema.String, is_due_tomorrow: Schema.Boolean }),
-    execute:
-      () => sql`SELECT failure, due_at >= (date_trunc('day', now() AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC' AS is_due_tomorrow
+  const find = Rows.all(
+    { failure: Schema.String, is_due_tomorrow: Schema.Boolean },
+    (
+      sql
+    ) => sql`SELECT failure, due_at >= (date_trunc('day', now() AT TIME ZONE 'UTC') + interval '1 day') AT TIME ZONE 'UTC' AS is_due_tomorrow
       FROM vatproof.tasks WHERE closed_by IS NULL AND claim IS NULL AND failure IS NOT NULL`
-  })
-  return yield* Effect.repeat(find(undefined), { until: (rows) => rows.length === count })
+  )
+  return yield* Effect.repeat(find, { until: (rows) => rows.length === count })
 })
 
 layer(RunningService.layer(settings), { excludeTestServices: true })("a service with a daily budget of VIES calls", (it) => {

@@ -1,7 +1,6 @@
 /** Tests that the trace of a request, as a collector receives it, follows OpenTelemetry's conventions. */
 import { Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
-import { SqlClient, SqlSchema } from "effect/sql"
 import * as Sandbox from "#test/support/Sandbox.ts"
 import * as Auditing from "#test/support/Auditing.ts"
 import { Collector, type ReceivedSpan, settingsFor } from "#test/support/Collector.ts"
@@ -10,6 +9,7 @@ import * as People from "#test/support/People.ts"
 import * as TestDatabase from "#test/support/TestDatabase.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const traced = Effect.gen(function* () {
   const { url } = yield* Collector
@@ -48,13 +48,10 @@ const isSubmission =
 const route = "GET /v1/validate/{vat_id}"
 
 const findTraceIds = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ trace_id: Schema.NullOr(Schema.String) }),
-    execute: () => sql`SELECT encode(trace_id, 'hex') AS trace_id FROM vatproof.events ORDER BY position`
-  })
-  return (yield* find(undefined)).map(({ trace_id }) => trace_id)
+  return (yield* Rows.all(
+    { trace_id: Schema.NullOr(Schema.String) },
+    (sql) => sql`SELECT encode(trace_id, 'hex') AS trace_id FROM vatproof.events ORDER BY position`
+  )).map(({ trace_id }) => trace_id)
 })
 
 const parentTraceId = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -1,10 +1,10 @@
 import { Context, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import { HttpClient } from "effect/http"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { Agent, get } from "node:http"
 import * as RawHttp from "#test/support/RawHttp.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const quota = 60
 
@@ -94,14 +94,14 @@ layer(testLayer, { excludeTestServices: true })("several worker processes on one
     const usages = served.map(({ headers }) => headers["x-service-usage"])
     assert.strictEqual(new Set(usages).size, quota, "each successful response reports a different usage")
 
-    const sql = yield* SqlClient.SqlClient
-    const find = SqlSchema.findOne({
-      Request: Schema.Void,
-      Result: Schema.Struct({ events: Schema.Int, charged: Schema.Int, used: Schema.Int }),
-      execute: () => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
+    assert.deepStrictEqual(
+      yield* Rows.one(
+        { events: Schema.Int, charged: Schema.Int, used: Schema.Int },
+        (sql) => sql`SELECT count(*)::int AS events, sum(units)::int AS charged,
             (SELECT max(used) FROM vatproof.meters)::int AS used FROM vatproof.events WHERE units > 0`
-    })
-    assert.deepStrictEqual(yield* find(undefined), { events: quota, charged: quota, used: quota })
+      ),
+      { events: quota, charged: quota, used: quota }
+    )
 
     const { text } = yield* read(adminPort, "/metrics")
     assert.strictEqual(workersThatServed(text).size, 2, "both workers have served requests")

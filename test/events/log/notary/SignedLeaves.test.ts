@@ -1,12 +1,12 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpClient } from "effect/http"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { checkpointOf, newAuditor, signing, temporaryFolder } from "#test/support/Auditing.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import * as PaidKey from "#test/support/PaidKey.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 /** Starts a service that signs its log, and issues a receipt. `readAll` reads the receipt from each endpoint that shows it. */
 const receiptWithReaders = Effect.gen(function* () {
@@ -15,12 +15,10 @@ const receiptWithReaders = Effect.gen(function* () {
   const service = yield* RunningService.start({ ...signing(folder), ADMIN_PORT: String(adminPort) })
   const key = yield* PaidKey.newPaidKey(service)
   const receiptId = yield* PaidKey.receiptIdOf(yield* PaidKey.confirm(service, "DE123456789", key))
-  const sql = yield* SqlClient.SqlClient
-  const { position } = yield* SqlSchema.findOne({
-    Request: Schema.String,
-    Result: Schema.Struct({ position: Schema.BigInt }),
-    execute: (stream) => sql`SELECT position FROM vatproof.events WHERE stream_id = ${stream}`
-  })(`receipt-${receiptId}`)
+  const { position } = yield* Rows.one(
+    { position: Schema.BigInt },
+    (sql) => sql`SELECT position FROM vatproof.events WHERE stream_id = ${`receipt-${receiptId}`}`
+  )
   yield* checkpointOf(service, Number(position) + 1)
   const { headers } = yield* newAuditor()
   const owner = { "x-api-key": key }

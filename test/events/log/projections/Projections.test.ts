@@ -1,5 +1,4 @@
 import { Context, Effect, Layer, Result, Schedule, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { logCatalogue } from "#app/layers/LogCatalogue.ts"
 import type { PersonalData } from "#domain/log/PersonalData.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -11,6 +10,7 @@ import { answerJson } from "#test/support/SourceAnswer.ts"
 import * as SkippingClock from "#test/support/SkippingClock.ts"
 import { tamper } from "#test/support/Tampering.ts"
 import { assert, describe, it, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const accountId = "019371c0-5f00-7000-8000-0000000000ac"
 const keyId = "019371c0-5f00-7000-8000-0000000000a1"
@@ -27,40 +27,33 @@ const append = Effect.fnUntraced(function* (stream: string, type: string, data: 
 })
 
 const readPlaces = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  return yield* SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({
+  return yield* Rows.all(
+    {
       position: Schema.BigInt,
       type: Schema.String,
       account_id: Schema.NullOr(Schema.String),
       vat_id: Schema.NullOr(Schema.String),
       receipt_id: Schema.NullOr(Schema.String)
-    }),
-    execute: () => sql`SELECT position, type, account_id, vat_id, receipt_id FROM vatproof.event_index ORDER BY position`
-  })(undefined)
+    },
+    (sql) => sql`SELECT position, type, account_id, vat_id, receipt_id FROM vatproof.event_index ORDER BY position`
+  )
 })
 
 const companyNames = MigratedDatabase.asAdministrator(
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const find = SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ company_name: Schema.NullOr(Schema.String) }),
-      execute: () => sql`SELECT company_name FROM audit.receipts`
-    })
-    return (yield* find(undefined)).map(({ company_name }) => company_name)
+    return (yield* Rows.all(
+      { company_name: Schema.NullOr(Schema.String) },
+      (sql) => sql`SELECT company_name FROM audit.receipts`
+    )).map(({ company_name }) => company_name)
   })
 )
 
 /** Returns the approximate number of transactions of the database. The statistics may lack the transactions of the last second. */
 const transactions = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const { count } = yield* SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ count: Schema.BigInt }),
-    execute: () => sql`SELECT xact_commit AS count FROM pg_stat_database WHERE datname = current_database()`
-  })(undefined)
+  const { count } = yield* Rows.one(
+    { count: Schema.BigInt },
+    (sql) => sql`SELECT xact_commit AS count FROM pg_stat_database WHERE datname = current_database()`
+  )
   return Number(count)
 })
 

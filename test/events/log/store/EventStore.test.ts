@@ -1,6 +1,5 @@
 /** Compares the event store with a simple model in memory. */
 import { Arbitrary, Context, Effect, Exit, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { VatIdVerified } from "#domain/vat/ValidationEvents.ts"
 import type { AppendCommand, Appended } from "#events/log/store/AppendCommand.ts"
 import { EventStore } from "#events/log/store/EventStore.ts"
@@ -8,6 +7,7 @@ import * as NodeCrypto from "#infra/security/NodeCrypto.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const small = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -71,13 +71,12 @@ const outcomeOf = (command: AppendCommand) =>
   )
 
 const numbers = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Schema.Struct({ key: Schema.String, value: Schema.BigInt }),
-    execute: () => sql.unsafe(statement)
-  })
-  return new Map((yield* find(undefined)).map(({ key, value }) => [key, Number(value)]))
+  return new Map(
+    (yield* Rows.all({ key: Schema.String, value: Schema.BigInt }, (sql) => sql.unsafe(statement))).map(({ key, value }) => [
+      key,
+      Number(value)
+    ])
+  )
 })
 
 const headOf = Effect.map(

@@ -6,6 +6,7 @@ import { EventStore } from "#events/log/store/EventStore.ts"
 import { answered } from "#test/support/SourceAnswer.ts"
 import * as MigratedDatabase from "#test/support/MigratedDatabase.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const append = Effect.gen(function* () {
   const events = yield* EventStore
@@ -22,18 +23,15 @@ const messageOf = ({ reason }: SqlError) =>
 
 /** A digest of the events, and their triggers and partitions, to detect changes. */
 const fingerprint = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ events: Schema.String, triggers: Schema.String, partitions: Schema.String }),
-    execute: () => sql`SELECT
+  return yield* Rows.one(
+    { events: Schema.String, triggers: Schema.String, partitions: Schema.String },
+    (sql) => sql`SELECT
       (SELECT md5(string_agg(e::text, '' ORDER BY position)) FROM vatproof.events e) AS events,
       (SELECT string_agg(tgrelid::regclass || ' ' || tgname || ' ' || tgenabled::text, ', ' ORDER BY tgrelid::regclass::text, tgname)
         FROM pg_trigger WHERE tgname LIKE 'append_only%') AS triggers,
       (SELECT string_agg(inhrelid::regclass::text, ', ' ORDER BY inhrelid::regclass::text) FROM pg_inherits
         WHERE inhparent = 'vatproof.events'::regclass) AS partitions`
-  })
-  return yield* find(undefined)
+  )
 })
 
 const ofTheOwner = [
@@ -124,17 +122,17 @@ layer(MigratedDatabase.layer, { excludeTestServices: true })("the protection of 
   })
 
   it.effect("makes a database role without login the owner of all tables and functions in the schema", function* () {
-    const sql = yield* SqlClient.SqlClient
-    const find = SqlSchema.findAll({
-      Request: Schema.Void,
-      Result: Schema.Struct({ name: Schema.String, owner: Schema.String }),
-      execute: () => sql`SELECT c.relname AS name, c.relowner::regrole::text AS owner FROM pg_class c
+    assert.deepStrictEqual(
+      yield* Rows.all(
+        { name: Schema.String, owner: Schema.String },
+        (sql) => sql`SELECT c.relname AS name, c.relowner::regrole::text AS owner FROM pg_class c
             WHERE c.relnamespace = 'vatproof'::regnamespace AND c.relkind IN ('r', 'p') AND c.relowner::regrole::text <> 'vatproof_owner'
           UNION ALL SELECT p.proname, p.proowner::regrole::text FROM pg_proc p
             WHERE p.pronamespace = 'vatproof'::regnamespace AND p.proowner::regrole::text <> 'vatproof_owner'
           UNION ALL SELECT rolname, 'may log in' FROM pg_roles WHERE rolname LIKE 'vatproof\\_%' AND rolcanlogin`
-    })
-    assert.deepStrictEqual(yield* find(undefined), [])
+      ),
+      []
+    )
   })
 
   it.effect("lets the service's database role append further events", function* () {

@@ -3,28 +3,11 @@ import { Effect } from "effect"
 import * as EventSchemas from "#events/log/verify/EventSchemas.ts"
 import * as Findings from "#events/log/verify/Findings.ts"
 import { EventTypes } from "#events/log/store/EventTypes.ts"
-import { StoredEvent } from "#events/log/store/StoredEvent.ts"
+import type { StoredEvent } from "#events/log/store/StoredEvent.ts"
+import { storedEvent } from "#test/support/log/Events.ts"
 import { ParcelSent } from "#test/support/log/Parcels.ts"
 
-const stored = (data: object, type = ParcelSent.type) =>
-  new StoredEvent({
-    log_id: 0,
-    position: 7,
-    stream_id: "key-a",
-    version: 1,
-    event_id: "01a2072c-84e1-736d-b4f8-7231335ed2e9",
-    type,
-    schema_version: 1,
-    occurred_at: "2026-11-23T06:51:27.841000Z",
-    recorded_at: "2026-11-23T06:51:27.848917Z",
-    correlation_id: "01a2072c-84b8-703f-b3ca-c332d4df04f2",
-    causation_id: null,
-    trace_id: null,
-    meter_id: null,
-    units: 1,
-    data: JSON.stringify(data),
-    metadata: "{}"
-  })
+const stored = (data: object, type = ParcelSent.type) => storedEvent({ type, data: JSON.stringify(data) })
 
 const findingsOf = Effect.fnUntraced(
   function* (event: StoredEvent) {

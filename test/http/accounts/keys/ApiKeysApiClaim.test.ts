@@ -1,6 +1,5 @@
 /** Claims of an agent's API key by an account with a login. */
 import { Context, Effect, Layer, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fromEntropy } from "#domain/accounts/ApiKey.ts"
@@ -14,6 +13,7 @@ import { assertProblem } from "#test/support/Problem.ts"
 import * as RunningService from "#test/support/RunningService.ts"
 import type { ServiceClient } from "#test/support/ServiceClient.ts"
 import { assert, layer } from "#test/support/Test.ts"
+import * as Rows from "#test/support/Rows.ts"
 
 const path = "/v1/auth/api-keys"
 const claim = (service: ServiceClient, token: string, key: unknown) =>
@@ -26,13 +26,7 @@ const decodeEvents = Schema.decodeUnknownEffect(
   Schema.Struct({ data: Schema.Array(Schema.Struct({ type: Schema.String, position: Schema.Int })) })
 )
 const headOfLog = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: Schema.Struct({ head: Schema.BigInt }),
-    execute: () => sql`SELECT next_position AS head FROM vatproof.logs`
-  })
-  return Number((yield* find(undefined)).head)
+  return Number((yield* Rows.one({ head: Schema.BigInt }, (sql) => sql`SELECT next_position AS head FROM vatproof.logs`)).head)
 })
 const Report = Schema.Struct({ ok: Schema.Boolean, findings: Schema.Array(Schema.Json) })
 
