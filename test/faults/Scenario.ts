@@ -73,7 +73,7 @@ export const audit = Effect.fnUntraced(function* (url: Redacted.Redacted) {
 })
 
 /** A fixed key, because the log of a scenario needs no secret. */
-const notaryKey = "c2NlbmFyaW9zIHNpZ24gd2l0aCB0aGlzIG9uZSBrZXk"
+export const notaryKey = "c2NlbmFyaW9zIHNpZ24gd2l0aCB0aGlzIG9uZSBrZXk"
 
 export interface Plan<E, R> {
   readonly name: string

@@ -50,12 +50,15 @@ describe("the Kubernetes manifests", () => {
     const named = files.flatMap((path) =>
       Array.from(
         readFileSync(join(operations, "kubernetes", path), "utf8").matchAll(
-          /^\s+(?:image: (?!vatproof$)|newName: |newTag: ).*$/gmu
+          /^\s+(?:image: (?!(?:vatproof|postgres)$)|newName: |newTag: ).*$/gmu
         ),
         ([line]) => `${path}:${line.replace(/\s*(\w+):.*/u, " $1")}`
       )
     )
-    assert.deepStrictEqual(named, ["kustomization.yaml: newName", "kustomization.yaml: newTag"])
+    assert.deepStrictEqual(
+      named,
+      ["newName", "newTag", "newName", "newTag"].map((key) => `kustomization.yaml: ${key}`)
+    )
   })
 
   it("are built by Kustomize, with the optional parts and with a generated name for each secret", (context) => {
@@ -69,13 +72,16 @@ describe("the Kubernetes manifests", () => {
     const manifests = manifestsOf(text)
     assert.sameMembers(
       manifests.map(({ kind }) => kind),
-      "Namespace ConfigMap Secret Secret Deployment Job PodDisruptionBudget Service Ingress NetworkPolicy PodMonitor".split(" ")
+      (
+        "Namespace ConfigMap Secret Secret Deployment Job PodDisruptionBudget Service Ingress NetworkPolicy PodMonitor " +
+        "PersistentVolumeClaim PersistentVolumeClaim CronJob CronJob CronJob"
+      ).split(" ")
     )
     for (const { metadata } of manifests.filter(({ kind }) => kind === "Secret")) {
       assert.match(metadata.name, /^vatproof(?:-administrator)?-[a-z0-9]{10}$/u)
       assert.include(text, `secretName: ${metadata.name}\n`)
     }
-    assert.strictEqual(Array.from(text.matchAll(/image: registry\.example\.com\/vatproof:/gu)).length, 2)
+    assert.strictEqual(Array.from(text.matchAll(/image: registry\.example\.com\/vatproof:/gu)).length, 3)
   })
 
   it("are valid by the schemas of Kubernetes", (context) => {
@@ -99,12 +105,14 @@ describe("the files of one machine", () => {
     succeeds("haproxy", "-c", "-f", "proxy/haproxy.cfg")
   })
 
-  it("systemd accepts the unit", (context) => {
+  it("systemd accepts the units", (context) => {
     needs(context, "systemd-analyze", "--version")
-    const { stderr } = run("systemd-analyze", "verify", "systemd/vatproof.service")
+    const units = readdirSync(join(operations, "systemd")).map((name) => `systemd/${name}`)
+    assert.lengthOf(units, 7)
+    const { stderr } = run("systemd-analyze", "verify", ...units)
     // The command itself is installed only on the machine that runs the service.
     assert.deepStrictEqual(
-      stderr.split("\n").filter((line) => line.includes("vatproof.service") && !line.includes("is not executable")),
+      stderr.split("\n").filter((line) => /vatproof[\w-]*\.(?:service|timer)/u.test(line) && !line.includes("is not executable")),
       []
     )
   })
