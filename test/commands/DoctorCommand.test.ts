@@ -205,7 +205,9 @@ layer(installation, { excludeTestServices: true })("`vatproof doctor`", (it) => 
   })
 
   it.effect("finds the log of a sandbox in place of a live one, and a notary key beside the database", function* () {
-    const { env } = yield* EmbeddedService.start("sandbox")
+    const { client, env } = yield* EmbeddedService.start("sandbox")
+    // The service answers /health before its database is migrated.
+    yield* Effect.repeat(client.validate("ATU12345678"), { until: ({ status }) => status === 200 })
     const { stdout } = yield* spawned(env, "doctor")
     assert.match(stdout, /^fault +purpose +The log is that of a sandbox/mu)
     assert.match(stdout, /^warning +notary +The key is beside the database/mu)
