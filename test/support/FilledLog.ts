@@ -1,11 +1,11 @@
 /**
- * A large log: 100,000 events with their rows in other tables, in a database where one API key has a receipt and a validation.
+ * A large log: 200,000 events with their rows in other tables, in a database where one API key has a receipt and a validation.
  * Every table gets some thousands of rows. No statistics are collected.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-const size = 100_000
+const size = 200_000
 /** Number of accounts with one key each, in addition to the account that has most events and all receipts. */
 const accounts = 3_300
 

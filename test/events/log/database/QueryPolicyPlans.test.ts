@@ -1,6 +1,6 @@
 /**
  * No statement of the service may read more rows than it needs, whatever statistics PostgreSQL has. The test reads the generic plans of the
- * statements of every endpoint on 100,000 events, in the oldest supported PostgreSQL and in the embedded one.
+ * statements of every endpoint on 200,000 events, in the oldest supported PostgreSQL and in the embedded one.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect, type FileSystem, type Path, Schema, type Scope } from "effect"
