@@ -1,5 +1,5 @@
 /** Admits calls: identifies the caller, counts the call towards the limit per minute, and checks the quota (rules 12, 40). */
-import { Effect, MutableRef, Predicate, type Result } from "effect"
+import { Effect, MutableRef, Predicate } from "effect"
 import type { Caller } from "#domain/callers/Caller.ts"
 import { type Credential, identify, Identity, refresh } from "#domain/callers/Identity.ts"
 import { makeLruCache } from "#domain/concurrency/LruCache.ts"
@@ -23,20 +23,19 @@ export const backgroundCall = (keyId: string): Call => ({
   counting: "not counted"
 })
 
-/** The result of a client's call, and the caller's standing after it, even if the call failed; null if the call was not counted. */
-export interface Counted<A, E> {
-  readonly result: Result.Result<A, E>
-  readonly standing: Standing | null
-}
-
-/** Runs a call of a client. */
+/** Runs a call of a client. Then gives `note` the caller's standing, also if the call failed or was interrupted. */
 export const counted = <A, E, R>(
   credential: Credential,
-  run: (call: Call) => Effect.Effect<A, E, R>
-): Effect.Effect<Counted<A, E>, never, R> =>
+  run: (call: Call) => Effect.Effect<A, E, R>,
+  note: (standing: Standing) => void
+): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const standing = MutableRef.make<Standing | null>(null)
-    return Effect.map(Effect.result(run({ credential, standing })), (result) => ({ result, standing: MutableRef.get(standing) }))
+    const end = Effect.sync(() => {
+      const known = MutableRef.get(standing)
+      if (known !== null) note(known)
+    })
+    return Effect.ensuring(run({ credential, standing }), end)
   })
 
 /** Maximum number of entries of `refused`, the cache of callers whose last call was refused. */

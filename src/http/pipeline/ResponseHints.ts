@@ -25,11 +25,6 @@ export const ResponseHints = Context.Reference<ResponseHints>("vatproof/http/pip
   defaultValue: makeResponseHints
 })
 
-/** Runs a call of a client. Notes the caller's standing after it for the response headers, also if the call fails. */
+/** Runs a call of a client. Notes the caller's standing for the response headers, also if the call fails or is interrupted. */
 export const counting = <A, E, R>(credential: Credential, run: (call: Call) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(counted(credential, run), ({ result, standing }) =>
-    Effect.flatMap(ResponseHints, (hints) => {
-      if (standing !== null) MutableRef.set(hints.standing, standing)
-      return Effect.fromResult(result)
-    })
-  )
+  Effect.flatMap(ResponseHints, (hints) => counted(credential, run, (standing) => void MutableRef.set(hints.standing, standing)))

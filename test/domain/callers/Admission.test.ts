@@ -1,4 +1,4 @@
-import { Effect, Layer, MutableRef, Result } from "effect"
+import { Effect, Exit, Fiber, Layer, MutableRef } from "effect"
 import * as Admission from "#domain/callers/Admission.ts"
 import type { AnonymousCaller, Caller } from "#domain/callers/Caller.ts"
 import { Identity } from "#domain/callers/Identity.ts"
@@ -100,12 +100,23 @@ it.effect("Admission refuses a call beyond the quota, and reports the caller's u
   assert.strictEqual(counted(), 2)
 })
 
-it.effect("a call of a client has a result and the caller's standing after it, even if the call failed", function* () {
+it.effect("Admission gives the standing of a client's call, also if the call failed or was interrupted", function* () {
   const { countWork } = yield* admissionAt(10)
   const { credential } = newCall()
-  const { result, standing } = yield* Admission.counted(credential, (call) => countWork(call, caller))
-  assert.isTrue(Result.isFailure(result))
-  assert.containSubset(standing, { usage: { used: 10 }, window: { remaining: 9 } })
-  const uncounted = yield* Admission.counted(credential, () => Effect.succeed("answer"))
-  assert.deepStrictEqual(uncounted, { result: Result.succeed("answer"), standing: null })
+  const seen: Array<Standing> = []
+  const run = <A, E>(use: (call: Admission.Call) => Effect.Effect<A, E>) =>
+    Effect.exit(Admission.counted(credential, use, (standing) => void seen.push(standing)))
+  const full = { usage: { used: 10 }, window: { remaining: 9 } }
+  assert.isTrue(Exit.isFailure(yield* run((call) => countWork(call, caller))))
+  assert.containSubset(seen, [full])
+
+  const interrupted = yield* Effect.forkChild(
+    run((call) => Effect.andThen(Effect.exit(countWork(call, caller)), Effect.never)),
+    { startImmediately: true }
+  )
+  yield* Fiber.interrupt(interrupted)
+  assert.containSubset(seen, [full, { usage: { used: 10 } }])
+
+  assert.deepStrictEqual(yield* run(() => Effect.succeed("answer")), Exit.succeed("answer"))
+  assert.lengthOf(seen, 2)
 })
