@@ -26,8 +26,11 @@ layer(RunningService.layerShared(), { excludeTestServices: true })("the page /do
       const requests = page.events.flatMap(
         (event) => /^Network\.requestWillBeSent .*?"request":\{.*?"url":"([^"?]+)/u.exec(event)?.[1] ?? []
       )
-      // A browser may ask for the icon more than once.
-      const loaded = [...new Set(requests.filter((url) => !url.startsWith("data:image/")))]
+      // The browser may ask for the icon again.
+      const icon = `${baseUrl}/favicon.svg`
+      const loaded = requests.filter(
+        (url, index) => !url.startsWith("data:image/") && (url !== icon || requests.indexOf(url) === index)
+      )
       assert.sameMembers(
         loaded,
         ["/docs", "/openapi.json", "/favicon.svg", "/v1/validate/DE123456789"].map((path) => baseUrl + path)
