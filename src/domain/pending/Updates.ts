@@ -24,7 +24,7 @@ const make = Effect.gen(function* () {
     return page
   })
 
-  /** Returns a page of updates. If there is none, waits for one. */
+  /** Returns a page of updates. Waits for an update if the page is empty. */
   const read = Effect.fn("Updates.read")(function* (request: UpdatesRequest, wait: Duration.Duration) {
     const page = yield* reader.page(request)
     if (page.updates.length > 0 || !Duration.isPositive(wait)) return page
